@@ -1,8 +1,8 @@
 /*
- * Joins what the blocks of attention_decode left: out[b][head * head_dim + d] of rows out_stride
- * apart, from partial [batch][n_heads][chunks][head_dim + 2], chunks = ceil(n /
- * CUS_ATTENTION_CHUNK). Grid (n_heads, batch), any block; each thread works the weights of the
- * chunks out for itself, so that no barrier is needed.
+ * Joins the results of attention_decode's blocks into out[b][head * head_dim + d], rows out_stride
+ * apart. partial is [batch][n_heads][chunks][head_dim + 2], chunks = ceil(n / CUS_ATTENTION_CHUNK).
+ * Grid (n_heads, batch), any block. Each thread computes the weights of the chunks itself, so no
+ * barrier is needed.
  */
 #include "kernels/kernels.h"
 

@@ -1,12 +1,13 @@
 /*
- * Attention of one new query per row over the n cached positions, split over the sequence: each
- * block covers CUS_ATTENTION_CHUNK positions of one head and leaves its maximum, its sum and its
- * unnormalised output; attention_combine joins them. q is [batch] rows of n_heads * head_dim,
- * q_stride apart; the caches are [batch][max_len][n_kv_heads * head_dim]; head h reads kv head h /
- * (n_heads / n_kv_heads); partial is [batch][n_heads][ceil(n / CUS_ATTENTION_CHUNK)][head_dim + 2].
- * head_dim is at most CUS_ATTENTION_HEAD_DIM_MAX. Scores are multiplied by scale (1 /
- * sqrt(head_dim)). Grid (n_heads, ceil(n / CUS_ATTENTION_CHUNK), batch): it grows with the
- * sequence; block CUS_ATTENTION_CHUNK.
+ * Attention of one new query per row over the n cached positions. A block covers
+ * CUS_ATTENTION_CHUNK positions of one head, and leaves its maximum, sum and unnormalised output;
+ * attention_combine joins them.
+ *
+ * q is [batch] rows of n_heads * head_dim, q_stride apart. The caches are
+ * [batch][max_len][n_kv_heads * head_dim]; head h reads kv head h / (n_heads / n_kv_heads). partial
+ * is [batch][n_heads][ceil(n / CUS_ATTENTION_CHUNK)][head_dim + 2]. head_dim is at most
+ * CUS_ATTENTION_HEAD_DIM_MAX. Scores are multiplied by scale (1 / sqrt(head_dim)). Grid (n_heads,
+ * ceil(n / CUS_ATTENTION_CHUNK), batch), which grows with the sequence; block CUS_ATTENTION_CHUNK.
  */
 #include "kernels/decoder_row.h"
 

@@ -1,11 +1,13 @@
 /*
- * attention_decode for rows of any sequences at any positions: row r is position pos[r] of sequence
- * seq[r] (both on the device) and sees itself and the positions before it, `context` of them at
- * most. So several rows of one sequence are causal among themselves; kv_append_rows has written all
- * of them before. Grid (n_heads, chunks, rows), where chunks = ceil(n / CUS_ATTENTION_CHUNK) of the
- * row with the most positions in sight; a row with fewer leaves, in its chunks too many, what adds
- * nothing: maximum minus infinity, sum and output 0. Everything else is attention_decode's;
- * attention_combine joins the chunks.
+ * attention_decode for rows of any sequences at any positions. Row r is position pos[r] of sequence
+ * seq[r] (both on the device), and sees itself and at most `context` positions in all, the latest
+ * ones. So rows of one sequence are causal among themselves; kv_append_rows must have written all
+ * of them before.
+ *
+ * Grid (n_heads, chunks, rows), where chunks = ceil(n / CUS_ATTENTION_CHUNK) of the row that sees
+ * most positions. A row with fewer chunks leaves neutral values in the others: maximum minus
+ * infinity, sum and output 0. All else is as in attention_decode; attention_combine joins the
+ * chunks.
  */
 #include "kernels/decoder_row.h"
 

@@ -1,6 +1,6 @@
 /*
- * x = a * x + b over n words of 32 bits, which wrap. Two of these do not commute, so a launch that
- * is lost, doubled or out of order changes the result. Grid (ceil(n / block)), any block.
+ * x = a * x + b over n words of 32 bits, which wrap. Two such kernels do not commute, so a launch
+ * that is lost, doubled or out of order changes the result. Grid (ceil(n / block)), any block.
  */
 #include "kernels/kernels.h"
 

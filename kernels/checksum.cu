@@ -1,8 +1,8 @@
 /*
  * Adds a 64-bit checksum of a buffer to *out; the caller clears *out. Each group of 8 bytes is
- * mixed with its place and the results are added up, so the sum depends on every byte and where it
- * lies, but not on the order in which threads add. Any alignment, any length, any grid and block:
- * the threads stride over the data.
+ * mixed with its place, and the results are added. So the sum depends on every byte and its place,
+ * but not on the order of additions. Any alignment, length, grid and block: the threads stride over
+ * the data.
  */
 #include "kernels/kernels.h"
 

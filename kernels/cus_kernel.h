@@ -1,16 +1,15 @@
 /*
- * What a kernel file needs besides the language. Under nvcc: next to nothing. Under g++ with
- * -DCUSIM: the CUDA words as C++, so that the same source runs on the CPU for the simulator in
+ * What a kernel file needs besides CUDA C. Under nvcc this is almost nothing. Under g++ with
+ * -DCUSIM the CUDA words become C++, so the same source runs on the CPU for the simulator in
  * harness/sim.
  *
- * CPU form: a grid runs on the calling thread, block after block. Kernels without a barrier
- * (CUS_KERNEL) run their threads as a plain loop; kernels with one (CUS_KERNEL_SYNC) give each
- * thread of the block a fiber of its own, see cusim_fiber.cc. __shared__ variables belong to the
- * calling thread and so to the block that it runs. Two grids may run at once on two threads of the
- * host, as on a GPU: what both write goes through atomics.
+ * In the CPU form the calling thread runs a grid, block after block. A kernel without a barrier
+ * (CUS_KERNEL) runs its threads as a loop; with a barrier (CUS_KERNEL_SYNC) each thread is a fiber,
+ * see cusim_fiber.cc. __shared__ variables belong to the calling thread, and so to its current
+ * block. Two host threads may run grids at once, so kernels use atomics for memory that both write.
  *
- * A kernel file ends in CUS_KERNEL(name) or CUS_KERNEL_SYNC(name), which on the CPU puts the
- * kernel, with the places and sizes of its parameters, into the list of libcusim_kernels.so
+ * A kernel file ends in CUS_KERNEL(name) or CUS_KERNEL_SYNC(name). On the CPU this adds the kernel,
+ * with places and sizes of its parameters, to the list of libcusim_kernels.so
  * (harness/sim/cusim_kernel.h).
  */
 #ifndef KERNELS_CUS_KERNEL_H
@@ -20,9 +19,9 @@
 
 #define CUS_KERNEL(name)
 #define CUS_KERNEL_SYNC(name)
-/* Dynamic shared memory under a name; the launch says how much. */
+/* Declares dynamic shared memory; the launch sets its size. */
 #define CUS_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
-/* About one microsecond of doing nothing, for loops that poll. */
+/* Waits about one microsecond, for loops that poll. */
 #define CUS_PAUSE() __nanosleep(1000)
 
 #elif defined(CUSIM)
@@ -49,25 +48,24 @@ struct cusim_dim {
     unsigned x, y, z;
 };
 
-/* The built-in variables of the CUDA thread that the calling thread plays at the moment. */
+/* The built-in variables of the CUDA thread that the calling thread runs now. */
 extern __thread struct cusim_dim threadIdx, blockIdx, blockDim, gridDim;
 extern __thread void *cusim_dynamic_shared;
 
-/* One CUDA thread: calls the kernel with the parameters behind `call`. */
+/* Runs one CUDA thread: calls the kernel with the parameters at `call`. */
 typedef void (*cusim_thread_fn)(const void *call);
 
-/* Runs a grid whose threads may meet at barriers: one fiber for each thread of a block
- * (cusim_fiber.cc). */
+/* Runs a grid with barriers: one fiber for each thread of a block (cusim_fiber.cc). */
 void cusim_run_fibers(const unsigned grid[3], const unsigned block[3], cusim_thread_fn thread,
                       const void *call);
-/* Waits until every thread of the block that still runs has come here. */
+/* Waits until every running thread of the block has come here. */
 void cusim_barrier(void);
-/* Notes that the kernel trapped; the simulator asks for it behind the run. */
+/* Notes that the kernel trapped; the simulator asks after the run. */
 void cusim_trap(void);
 void *cusim_shared_alloc(size_t bytes);
 void cusim_shared_free(void *memory);
 
-/* Which block is the b-th of a grid: x runs fastest. */
+/* The b-th block of a grid; x changes fastest. */
 static inline struct cusim_dim cusim_block_of(size_t b, const unsigned grid[3]) {
     return {(unsigned)(b % grid[0]), (unsigned)(b / grid[0] % grid[1]),
             (unsigned)(b / grid[0] / grid[1])};
@@ -100,8 +98,7 @@ static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long 
     return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
 }
 
-/* The entry of one kernel: where its parameters lie in a parameter buffer, and how a grid of it is
- * run. */
+/* The entry of one kernel: the offsets of its parameters, and the function that runs a grid. */
 template <auto fn> struct cusim_entry;
 
 template <class... A, void (*fn)(A...)> struct cusim_entry<fn> {
@@ -109,7 +106,7 @@ template <class... A, void (*fn)(A...)> struct cusim_entry<fn> {
     using values = std::tuple<A...>;
 
     struct layout {
-        /* One too many, so that a kernel without parameters has no array of length 0. */
+        /* One more than needed, so that a kernel without parameters has no array of length 0. */
         unsigned offset[count + 1] = {}, size[count + 1] = {};
         constexpr layout() {
             const unsigned sizes[] = {(unsigned)sizeof(A)..., 0};

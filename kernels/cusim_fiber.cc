@@ -1,14 +1,13 @@
 /*
- * Fibers, shared memory and traps: what the CPU form of the kernels stands on
- * (libcusim_kernels.so).
+ * Fibers, shared memory and traps for the CPU form of the kernels (libcusim_kernels.so).
  *
- * The threads of one block are fibers of the host thread that runs the block. They run in turn,
- * each until it meets a barrier or ends; when all have, the next turn begins. That is exactly
- * __syncthreads: nobody passes before all that still run have come. Nothing else switches, so a
- * kernel must never wait for another thread of its block except at a barrier.
+ * The threads of a block are fibers of the host thread that runs the block. Each fiber runs until
+ * it meets a barrier or ends; when all have, the next round begins, as __syncthreads requires.
+ * Nothing else switches fibers, so a kernel must wait for another thread of its block only at a
+ * barrier.
  *
- * Called on the simulator's stream workers, several at once; all state belongs to the calling
- * thread. No lock is held or taken, and nothing here may call CUDA.
+ * Called on the simulator's stream workers, several at once. All state belongs to the calling
+ * thread; no lock is held or taken, and nothing here may call CUDA.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +31,7 @@ constexpr size_t stack_bytes = 64 * 1024;
 
 #if defined(__x86_64__)
 
-/* A fiber at rest is its stack pointer, with the registers that a call must keep right above it. */
+/* A saved fiber is its stack pointer; the registers that a call must keep are right above it. */
 using saved = void *;
 
 extern "C" void cusim_switch(saved *from, saved to);
@@ -59,8 +58,7 @@ __asm__(".text\n"
         ".size cusim_switch, . - cusim_switch\n");
 
 void prepare(saved *fiber, char *stack, void (*entry)(void)) {
-    /* Six registers, the address that `ret` jumps to, and one word so that the entry finds the
-     * stack aligned as behind a call. */
+    /* Six registers, the address for `ret`, and one word that aligns the stack as after a call. */
     void **top = (void **)(stack + stack_bytes) - 8;
     for (int i = 0; i < 8; i++) {
         top[i] = nullptr;
@@ -96,8 +94,7 @@ struct fiber {
     bool done;
 };
 
-/* The fibers of one host thread; they are kept from block to block and given back when the thread
- * ends. */
+/* The fibers of one host thread, kept from block to block and freed when the thread ends. */
 struct crew {
     unsigned room = 0;
     char *stacks = nullptr;
@@ -137,7 +134,8 @@ struct crew {
 thread_local crew mine;
 thread_local int trapped;
 
-/* Where a fiber begins. It never returns: there is nothing below it on its stack. */
+/* A fiber begins here. The function never returns, because nothing is below it on the fiber's
+ * stack. */
 void fiber_main() {
     crew *c = &mine;
     c->thread(c->call);
@@ -203,8 +201,8 @@ void *cusim_shared_alloc(size_t bytes) {
     if (!m) {
         abort();
     }
-    /* Shared memory holds garbage when a block begins; make it the same garbage each time, and one
-     * that shows. */
+    /* Shared memory holds garbage when a block begins; this makes it the same, visible garbage
+     * each time. */
     memset(m, 0xcd, bytes);
     return m;
 }

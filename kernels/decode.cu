@@ -1,6 +1,6 @@
 /*
- * The kernels of the decoder as one translation unit, which makes one image of them:
- * //kernels:decode_fatbin. A host that launches with <<<>>> compiles the single files instead.
+ * The decoder's kernels as one translation unit, for one image: //kernels:decode_fatbin. A host
+ * that launches with <<<>>> compiles the single files instead.
  */
 #include "kernels/argmax.cu"
 #include "kernels/attention_combine.cu"

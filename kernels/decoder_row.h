@@ -1,14 +1,14 @@
 /*
- * One row's part of the decoder's kernels that come in two forms: for a batch in step, where a
- * position or a length is a parameter, and `_rows`, where each row has its own. Both forms take
- * the same sums in the same order, so that a row's result does not depend on which one made it.
+ * One row's part of the decoder's kernels that have two forms: for a batch in step, with one
+ * position or length as a parameter, and `_rows`, with one for each row. Both forms take the same
+ * sums in the same order, so they give a row the same result.
  */
 #ifndef KERNELS_DECODER_ROW_H
 #define KERNELS_DECODER_ROW_H
 
 #include "kernels/kernels.h"
 
-/* Turns pair number `pair` of the heads of q and then of k, both of this row, by its position. */
+/* Rotates pair number `pair` of a row's heads, first of q and then of k, by the row's position. */
 static __device__ __forceinline__ void cus_rope_pair(float *q, float *k, int pair, int n_heads,
                                                      int head_dim, int pos, float base) {
     int half = head_dim / 2;
@@ -23,11 +23,10 @@ static __device__ __forceinline__ void cus_rope_pair(float *q, float *k, int pai
     v[2 * i + 1] = a * s + b * c;
 }
 
-/*
- * Attention of one head of one query over count (1 .. CUS_ATTENTION_CHUNK) positions; keys and
- * values are at the first of them, kv_dim elements apart. Leaves maximum, sum and unnormalised
- * output [head_dim] in out. Every thread of a block of CUS_ATTENTION_CHUNK calls it.
- */
+/* Attention of one head of one query over `count` (1 .. CUS_ATTENTION_CHUNK) positions. Keys and
+ * values point to the first position; positions are kv_dim elements apart. Leaves maximum, sum
+ * and unnormalised output [head_dim] in out. All CUS_ATTENTION_CHUNK threads of a block must
+ * call it. */
 static __device__ __forceinline__ void cus_attention_chunk(float *out, const float *q,
                                                            const float *keys, const float *values,
                                                            int count, int kv_dim, int head_dim,
@@ -76,7 +75,7 @@ static __device__ __forceinline__ void cus_attention_chunk(float *out, const flo
     }
 }
 
-/* 24 well-mixed bits of the four numbers as a float inside of (0, 1). */
+/* Mixes the four numbers into 24 bits, as a float between 0 and 1, both excluded. */
 static __device__ __forceinline__ float cus_sample_uniform(unsigned long long seed, unsigned step,
                                                            unsigned row, unsigned index) {
     unsigned long long z = seed + ((unsigned long long)step << 32 | index) * 0x9e3779b97f4a7c15ull;
@@ -87,8 +86,8 @@ static __device__ __forceinline__ float cus_sample_uniform(unsigned long long se
     return ((unsigned)(z >> 41) + 0.5f) * (1.0f / 8388608.0f);
 }
 
-/* Draws from softmax(logits / temperature) into *token with the noise of (seed, step, row). Every
- * thread of a block of CUS_REDUCE_BLOCK calls it. */
+/* Draws from softmax(logits / temperature) into *token, with the noise of (seed, step, row). All
+ * CUS_REDUCE_BLOCK threads of a block must call it. */
 static __device__ __forceinline__ void cus_sample_one(int *token, const float *logits, int vocab,
                                                       float temperature, unsigned long long seed,
                                                       int step, int row) {

@@ -1,8 +1,8 @@
 /*
- * Looks the rows of a batch of tokens up: x is [batch][dim], table [vocab][dim], token [batch] on
- * the device. Grid (ceil(dim / block), batch), any block. Blocks with z above 0 do nothing: a
- * caller may say by the grid's z what kind of step it begins. A token outside of the table is the
- * caller's mistake and is not checked.
+ * Looks up the rows of a batch of tokens: x is [batch][dim], table [vocab][dim], token [batch] on
+ * the device. Grid (ceil(dim / block), batch), any block. Blocks with z above 0 do nothing, so a
+ * caller may use the grid's z to tell the step class. The kernel does not check for a token outside
+ * of the table.
  */
 #include "kernels/kernels.h"
 

@@ -1,7 +1,7 @@
 /*
- * Every kernel of this folder, for CUDA, C++ and C. In CUDA a name is a __global__ function; in C
- * and C++ it is the host stub of it, whose address cudaLaunchKernel takes (calling it does not
- * launch anything by itself). Parameters, shapes and launch shapes: README.md.
+ * All kernels of this folder, for CUDA, C++ and C. In CUDA a name is a __global__ function. In C
+ * and C++ it is the host stub, whose address cudaLaunchKernel takes; a call of the stub launches
+ * nothing. README.md has parameters and launch shapes.
  */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
@@ -17,10 +17,9 @@
 extern "C" {
 #endif
 
-/* Cached positions that one block of attention_decode or attention_rows covers, and its block size.
- */
+/* The cached positions of one block of attention_decode or attention_rows, and its block size. */
 #define CUS_ATTENTION_CHUNK 64
-/* The largest head_dim that both take. */
+/* The largest head_dim of both. */
 #define CUS_ATTENTION_HEAD_DIM_MAX 256
 /* The block size of the kernels with a fixed one: rmsnorm, argmax, sample, sample_rows, reduce_sum.
  */

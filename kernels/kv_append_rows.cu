@@ -1,6 +1,6 @@
 /*
  * kv_append with a place for each row: row r is position pos[r] of sequence seq[r] (both on the
- * device), and no two rows are at one place. Everything else, the grid too, is kv_append's.
+ * device). No two rows may have the same place. All else, the grid too, is as in kv_append.
  */
 #include "kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 /*
  * *out becomes a mix of twelve parameters of many sizes, with padding between them and inside of a
- * structure: any byte of them that is lost or out of place shows. <<<1, 1>>>.
+ * structure. A lost or misplaced byte of any parameter changes *out. <<<1, 1>>>.
  */
 #include "kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 /*
- * All micro kernels as one translation unit, which makes one image of them: //kernels:micro_fatbin,
- * for programs that load their kernels by cuModuleLoadData or cuLibraryLoadData.
+ * All micro kernels as one translation unit, for one image: //kernels:micro_fatbin. Programs load
+ * it by cuModuleLoadData or cuLibraryLoadData.
  */
 #include "kernels/add_scalar.cu"
 #include "kernels/axpy.cu"

@@ -1,7 +1,7 @@
 /*
  * Root-mean-square norm of each row: y = x / sqrt(mean(x^2) + eps) * weight, x and y [batch][dim],
- * weight [dim]; y may be x. Grid (batch), block CUS_REDUCE_BLOCK. One block owns a row: every
- * thread has read its elements for the sum before any is written.
+ * weight [dim]; y may be x. Grid (batch), block CUS_REDUCE_BLOCK. One block owns a row, and every
+ * thread reads its elements for the sum before any element is written.
  */
 #include "kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 /*
- * rope with a position for each row: row r is at pos[r] (on the device). Everything else, the grid
- * too, is rope's.
+ * rope with a position for each row: row r is at pos[r] (on the device). All else, the grid too, is
+ * as in rope.
  */
 #include "kernels/decoder_row.h"
 

@@ -1,6 +1,6 @@
 /*
  * Draws token[b] from softmax(logits[b] / temperature): adds Gumbel noise to each scaled logit and
- * takes the largest, which needs no sum and no order. The noise is a function of (seed, step, row,
+ * takes the largest. This needs no sum and no order. The noise is a function of (seed, step, row,
  * index) alone, so the same call draws the same token. logits are [batch] rows of vocab, stride
  * apart; temperature is above 0. Grid (batch), block CUS_REDUCE_BLOCK.
  */

@@ -1,7 +1,7 @@
 /*
- * sample for rows of any sequences at any positions: row r draws with the noise that sample has for
- * row seq[r] at step pos[r] (both on the device), so that a sequence draws the same whatever it is
- * batched with. Everything else, the grid too, is sample's.
+ * sample for rows of any sequences at any positions. Row r draws with the noise of sample's row
+ * seq[r] at step pos[r] (both on the device), so a sequence draws the same in every batch. All
+ * else, the grid too, is as in sample.
  */
 #include "kernels/decoder_row.h"
 

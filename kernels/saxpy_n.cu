@@ -1,6 +1,6 @@
 /*
- * y += a * x over n floats, rounds times over: a kernel whose length one can choose. Grid (ceil(n /
- * block)), any block.
+ * y += a * x over n floats, `rounds` times: a kernel of a chosen length. Grid (ceil(n / block)),
+ * any block.
  */
 #include "kernels/kernels.h"
 

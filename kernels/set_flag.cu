@@ -1,6 +1,6 @@
 /*
- * Tells the host: writes a word of mapped host memory, behind a fence, so that what the kernels
- * before it wrote is seen first. <<<1, 1>>>.
+ * Tells the host by a word of mapped host memory. A fence before the write makes the results of
+ * earlier kernels visible first. <<<1, 1>>>.
  */
 #include "kernels/kernels.h"
 

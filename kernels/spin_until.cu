@@ -1,7 +1,7 @@
 /*
- * Waits on the device for a word of mapped host memory to reach value; it looks max_rounds times at
- * most, about a microsecond apart, so that it can never hold a GPU for ever. *out becomes 1 if the
- * value was seen and 2 if not. <<<1, 1>>>.
+ * Waits on the device until a word of mapped host memory reaches value. It looks at most max_rounds
+ * times, about a microsecond apart, so it cannot hold a GPU for ever. *out becomes 1 if it saw the
+ * value, otherwise 2. <<<1, 1>>>.
  */
 #include "kernels/kernels.h"
 

@@ -1,6 +1,4 @@
-/*
- * A kernel that never does the same twice: *p = a number that it never gave before.
- */
+/* A kernel that never does the same twice: it sets *p to a number that it never gave before. */
 #include "kernels/kernels.h"
 
 #if defined(CUSIM)

@@ -1,6 +1,4 @@
-/*
- * The smallest kernel that leaves a trace: *p += 1 by each thread; launch it as <<<1, 1>>>.
- */
+/* The smallest kernel with a visible effect: each thread does *p += 1. Launch it as <<<1, 1>>>. */
 #include "kernels/kernels.h"
 
 extern "C" __global__ void touch(unsigned *p) {

@@ -1,7 +1,6 @@
 /*
- * Stops with an error if *p is not 0: the launch fails and the context is ruined, as by a failed
- * check in a real kernel.
- * <<<1, 1>>>.
+ * Stops with an error if *p is not 0: the launch fails and the context is lost, as with a failed
+ * check in a real kernel. <<<1, 1>>>.
  */
 #include "kernels/kernels.h"
 

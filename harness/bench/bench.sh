@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The bench suite (tests/gpu/bench.py) with the programs as Bazel has just built them: bazel run //harness/bench -- [its options].
+# Runs the bench suite (tests/gpu/bench.py) with the programs that Bazel just built: bazel run //harness/bench -- [its options].
 set -euo pipefail
 tree=${BUILD_WORKSPACE_DIRECTORY:?start this by bazel run //harness/bench, or tests/gpu/bench.py behind tools/gpu-check --build-only}
 built=$PWD carry=$(mktemp -d)

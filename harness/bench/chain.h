@@ -1,11 +1,11 @@
 /*
- * What programs of a chosen size have in common: the driver, by which they come as the CUDA runtime
- * does (dlopen, then cuGetProcAddress), so that they run on a GPU and on the simulator; and many
- * functions that are the same kernel, a linear map of WORDS words of memory. Two such maps do not
- * commute, so what is in the memory in the end shows a launch that is lost, doubled or out of
- * order.
+ * What the programs of a chosen size share: access to the driver, and many functions with one
+ * kernel. Any thread; the kernel is a linear map of WORDS words of memory.
  *
- * Where the driver refuses a call the program ends with status 3 and says which one.
+ * The programs find the driver as the CUDA runtime does (dlopen, then cuGetProcAddress), so they
+ * run on a GPU and on the simulator. Two such maps do not commute: a launch that is lost, doubled
+ * or out of order changes the memory at the end. If the driver refuses a call, the program names
+ * the call and exits with 3.
  */
 #ifndef HARNESS_BENCH_CHAIN_H
 #define HARNESS_BENCH_CHAIN_H
@@ -15,11 +15,11 @@
 #include <cuda.h>
 
 enum {
-    HANDLES = 128, /* functions that are told apart: the same code, loaded so often */
+    HANDLES = 128, /* different functions: the same code, loaded this many times */
     WORDS = 32,
 };
 
-/* Name and the version that is asked for. */
+/* The name and the requested version. */
 #define CHAIN_CALLS(X)                                                                             \
     X(cuInit, 2000)                                                                                \
     X(cuDeviceGet, 2000)                                                                           \
@@ -51,14 +51,14 @@ extern struct chain_driver {
 
 extern CUfunction chain_functions[HANDLES];
 
-/* What launches and waits: as the program found it, or as the driver itself exports it, past
- * whatever was put before it. */
+/* The functions that launch and wait: as the program found them, or as the driver exports them,
+ * past any preloaded library. */
 struct chain_way {
     __typeof__(&cuLaunchKernel) launch;
     __typeof__(&cuStreamSynchronize) wait;
 };
 struct chain_way chain_way_past(void);
-/* From now on by this one; the way so far. */
+/* Uses this way from now on; returns the old one. */
 struct chain_way chain_go(struct chain_way way);
 
 /* Finds the driver, makes the first device's primary context current, and loads the functions. */
@@ -66,9 +66,9 @@ CUcontext chain_open(void);
 /* One launch; blocks of `grid` beyond the first do nothing. `i` chooses the map. */
 void chain_launch(CUfunction function, unsigned grid, unsigned i, CUdeviceptr memory,
                   CUstream stream);
-/* Memory of WORDS words, which count from `first`. */
+/* Allocates WORDS words, which count up from `first`. */
 CUdeviceptr chain_memory(unsigned first);
-/* The words there, hashed into `sum`. */
+/* Hashes the words of `memory` into `sum`. */
 uint64_t chain_sum(uint64_t sum, CUdeviceptr memory);
 
 uint64_t chain_mix(uint64_t x);

@@ -1,4 +1,4 @@
-/* The clock of the programs of this folder. */
+/* The clock of the programs in this folder. */
 #ifndef HARNESS_BENCH_CLOCK_H
 #define HARNESS_BENCH_CLOCK_H
 

@@ -28,7 +28,7 @@ enum core core_between(double before, double behind) {
     const double least = before < behind ? before : behind,
                  greatest = before < behind ? behind : before;
     return least < 0.5        ? CORE_UNKNOWN /* no core does that: the chain was interrupted */
-           : greatest <= 0.85 ? CORE_ALONE   /* 2/3, and what a clock read takes */
+           : greatest <= 0.85 ? CORE_ALONE   /* 2/3 and the cost of a clock read */
            : least >= 1.0     ? CORE_BESIDE
                               : CORE_UNKNOWN;
 }

@@ -1,6 +1,6 @@
 /*
- * The walk through a library's table of functions by hashed name (DT_GNU_HASH). The harness has its
- * own, beside that of shim/hook/origin.c: what measures the library uses nothing of it.
+ * Looks a function up in a library's table of hashed names (DT_GNU_HASH). shim/hook/origin.c has
+ * its own look-up: a program that measures the library must not share code with it.
  *
  * Any thread; no lock; the library must stay loaded.
  */
@@ -13,10 +13,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The table of functions by hashed name, as DT_GNU_HASH has it. */
+/* The header of DT_GNU_HASH, the table of functions by hashed name. */
 struct hashes {
     uint32_t n_buckets, first, n_bloom, shift;
-    ElfW(Addr) bloom[]; /* then the buckets, then a hash for each symbol from `first` on */
+    ElfW(Addr) bloom[]; /* followed by the buckets, then a hash for each symbol from `first` on */
 };
 
 static uint32_t hash_of(const char *symbol) {
@@ -28,7 +28,7 @@ static uint32_t hash_of(const char *symbol) {
 
 static const void *table(const struct link_map *map, ElfW(Sxword) tag) {
     for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
-        if (d->d_tag == tag) /* the loader has made addresses of what were offsets */
+        if (d->d_tag == tag) /* the loader has turned offsets into addresses */
             return (const void *)(d->d_un.d_ptr < map->l_addr ? d->d_un.d_ptr + map->l_addr
                                                               : d->d_un.d_ptr);
     return NULL;

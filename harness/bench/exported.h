@@ -1,12 +1,12 @@
 /*
- * What a library exports, read from its own tables: the loader is not asked, so that nothing that
- * was put before the library (LD_PRELOAD, a dlsym of its own) has a say in it.
+ * Reads a library's exported functions from its own tables. The dynamic loader is not asked, so a
+ * library that stands before it (LD_PRELOAD, its own dlsym) cannot change the answer.
  */
 #ifndef HARNESS_BENCH_EXPORTED_H
 #define HARNESS_BENCH_EXPORTED_H
 
-/* The function `symbol` of a library that is loaded, NULL where it exports none (or one that is
- * chosen when it is bound, STT_GNU_IFUNC). `library`: what dlopen gave. */
+/* Returns the function `symbol` of a loaded library (`library`: the result of dlopen). NULL if
+ * the library does not export it, or chooses it when it is bound (STT_GNU_IFUNC). */
 void *exported(void *library, const char *symbol);
 
 #endif

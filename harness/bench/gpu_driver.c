@@ -1,6 +1,6 @@
 /*
- * gpu.h by the driver alone: no cudart. The kernels are an image in the program, and the driver is
- * bound by the linker.
+ * Implements gpu.h with the driver alone, without cudart. The kernels are an image in the program;
+ * the linker binds the driver.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ extern const unsigned char hostloop_image_fatbin[];
 
 #define NAME(n) "bench_small_" #n,
 static const char *const names[KERNELS + 1] = {HOSTLOOP_KERNELS(NAME) "bench_eager"};
-/* Set by gpu_start, then read alone. */
+/* gpu_start sets it; later code only reads it. */
 static CUcontext context;
 static CUfunction functions[KERNELS + 1];
 
@@ -112,7 +112,7 @@ double gpu_event_us(gpu_event from, gpu_event to) {
     return ms * 1e3;
 }
 
-/* A node of a launch, as the driver takes it; `args` is filled. */
+/* Returns a launch's node in the driver's form, and fills `args`. */
 static CUDA_KERNEL_NODE_PARAMS node_params(const struct gpu_launch *l, unsigned *words,
                                            void *args[3]) {
     *words = WORDS;

@@ -1,6 +1,6 @@
 /*
- * gpu.h by the CUDA runtime, as most programs come by it: kernels behind <<<>>>. Whether cudart is
- * linked in or shared is the build's choice.
+ * Implements gpu.h with the CUDA runtime, as most programs use CUDA: kernels are launched by
+ * <<<>>>. The build decides whether cudart is static or shared.
  */
 #include <cuda_runtime.h>
 #include <stdio.h>
@@ -95,7 +95,7 @@ double gpu_event_us(gpu_event from, gpu_event to) {
     return ms * 1e3;
 }
 
-/* A node of a launch, as the runtime takes it; `args` is filled. */
+/* Returns a launch's node in the runtime's form, and fills `args`. */
 static cudaKernelNodeParams node_params(const struct gpu_launch *l, unsigned *words,
                                         void *args[3]) {
     *words = WORDS;

@@ -1,14 +1,11 @@
 /*
- * A program whose size can be chosen: how many launches a step has, how many different steps take
- * turns, on how many streams, in how many threads. Shows whether what is put under it costs the
- * same per launch however large the program is.
+ * A program of a chosen size: options set the launches of a step, the number of different steps,
+ * streams and threads. It shows whether a launch costs the same however large the program is.
  *
- * It knows nothing of cusplice but cusplice.h, whose counters it prints where they are there. Each
- * thread has streams and memory of its own; a step of a thread is `nodes` launches (chain.h) on one
- * of its streams and a synchronisation of that, and the streams take turns.
- *
- * Under callgrind, with --instr-atstart=no --toggle-collect='measured*', the measured steps alone
- * are counted, on the program's threads alone.
+ * It knows nothing of cusplice but the counters of cusplice.h. Each thread has its own streams and
+ * memory. A step is `nodes` launches (chain.h) on one stream and a synchronisation; the streams
+ * take turns. Callgrind counts only the measured steps with --instr-atstart=no
+ * --toggle-collect='measured*'.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -32,28 +29,29 @@
 #endif
 
 enum {
-    DIGIT = 100,     /* of HANDLES functions, that one launch of a prefix can be */
-    SEGMENT_MB = 16, /* of what --alloc-mb allocates */
-    BY_LAUNCHES = 2, /* times that a step comes by launches before graphs of it are made by hand:
-                        whoever captures warms up, and a driver remembers the launches */
+    DIGIT = 100,     /* of HANDLES functions: the choices for one launch of a prefix */
+    SEGMENT_MB = 16, /* MiB of each block that --alloc-mb allocates */
+    /* Times that a step comes as launches before the program makes graphs of it by hand: a
+     * program that captures warms up first, and a driver remembers launches. */
+    BY_LAUNCHES = 2,
     THREADS_MAX = 64,
 };
 
 /* How the steps that take turns differ. */
 enum differ {
-    DIFFER_PREFIX, /* in their first two launches: what comes behind is the same */
+    DIFFER_PREFIX, /* in their first two launches; the rest is the same */
     DIFFER_ORDER,  /* in every launch: another sequence of functions */
-    DIFFER_GRID,   /* in the grids of all launches: the same functions */
+    DIFFER_GRID,   /* in the grids of all launches; the functions are the same */
 };
 static const char *const differ_names[] = {"prefix", "order", "grid"};
 
 static struct {
     unsigned nodes, signatures, streams, threads, steps, warmup, alloc_mb, seed;
-    unsigned graphs; /* launches of a graph made by hand; 0: none is */
+    unsigned graphs; /* launches of a graph made by hand; 0: no graphs */
     enum differ differ;
-    bool random;   /* which signature comes next */
-    bool fill;     /* all memory, once */
-    bool allocate; /* memory, in each step: a call that covers all streams */
+    bool random;   /* choose the next signature at random */
+    bool fill;     /* take all memory, once */
+    bool allocate; /* allocate memory in each step: a call that covers all streams */
 } opt = {.nodes = 1000, .signatures = 1, .streams = 1, .threads = 1, .seed = 1};
 
 static CUcontext context;
@@ -62,19 +60,19 @@ static pthread_barrier_t barrier;
 struct stream {
     CUstream handle;
     CUdeviceptr memory;
-    CUgraphExec *execs;  /* graphs_each() for each signature, made once that has come by launches */
-    unsigned char *came; /* so often, for each signature */
+    CUgraphExec *execs;  /* graphs_each() for each signature, once the step has come */
+    unsigned char *came; /* how often each signature came */
 };
 
 struct worker {
     unsigned number;
     struct stream *streams;
-    uint64_t done; /* steps so far, warm-up included */
+    uint64_t done; /* steps so far, with warm-up */
     uint64_t rng;
-    uint64_t host_ns, wall_ns, worst_ns; /* of the measured steps; the worst one of them */
+    uint64_t host_ns, wall_ns, worst_ns; /* of the measured steps; the longest of them */
 };
 
-/* Which function launch `i` of a step of this signature is. */
+/* The function of launch `i` in a step of this signature. */
 static unsigned which(unsigned signature, unsigned i) {
     if (opt.differ == DIFFER_ORDER)
         return (unsigned)(chain_mix((uint64_t)signature << 32 | i) % HANDLES);
@@ -94,7 +92,7 @@ static unsigned graphs_each(void) {
     return (opt.nodes + opt.graphs - 1) / opt.graphs;
 }
 
-/* The launches of a graph, and so on: each behind the one before. */
+/* Captures the launches into graphs one after another. */
 static void capture(struct stream *s, unsigned signature, CUgraphExec *execs) {
     for (unsigned i = 0; i < opt.nodes;) {
         CUgraph graph;
@@ -123,7 +121,7 @@ static void issue(struct stream *s, unsigned signature) {
         OK(cu.cuGraphLaunch(execs[i], s->handle));
 }
 
-/* All graphs made by hand. Nothing runs. */
+/* Destroys all graphs made by hand; nothing may run. */
 static void destroy(struct worker *w) {
     for (unsigned i = 0; opt.graphs && i < opt.streams; i++)
         for (size_t at = 0; at < (size_t)opt.signatures * graphs_each(); at++) {
@@ -156,7 +154,7 @@ static void step(struct worker *w) {
         w->worst_ns = end - start;
 }
 
-/* By this name callgrind knows what to count. */
+/* Callgrind counts inside this name. */
 __attribute__((noinline)) static void measured(struct worker *w) {
     for (unsigned i = 0; i < opt.steps; i++)
         step(w);
@@ -172,7 +170,7 @@ static void *work(void *arg) {
     if (w->number == 0)
         worst_warm_ns = w->worst_ns;
     w->host_ns = w->wall_ns = w->worst_ns = 0;
-    pthread_barrier_wait(&barrier); /* the main thread reads the counters between the two */
+    pthread_barrier_wait(&barrier); /* between the two the main thread reads the counters */
     pthread_barrier_wait(&barrier);
     measured(w);
     pthread_barrier_wait(&barrier);
@@ -203,7 +201,7 @@ static uint64_t checksum(const struct worker *w) {
     return sum;
 }
 
-/* All that there is, as far as the driver gives it; returned at once. */
+/* Takes all memory that the driver gives, and returns it at once. */
 static unsigned fill(void) {
     size_t free_now, total;
     OK(cu.cuMemGetInfo(&free_now, &total));
@@ -218,7 +216,7 @@ static unsigned fill(void) {
     return n * SEGMENT_MB;
 }
 
-/* What the program itself needs of the GPU's memory, late: it must get it. */
+/* Allocates what the program itself needs of the GPU's memory, late: it must succeed. */
 static void allocate(void) {
     for (unsigned mb = 0; mb < opt.alloc_mb; mb += SEGMENT_MB) {
         CUdeviceptr p;
@@ -308,7 +306,7 @@ int main(int argc, char **argv) {
     pthread_barrier_init(&barrier, NULL, opt.threads + 1);
     for (unsigned t = 0; t < opt.threads; t++)
         prepare(&w[t], t);
-    OK(cu.cuCtxSynchronize()); /* uploads do not order themselves with such streams */
+    OK(cu.cuCtxSynchronize()); /* uploads are not ordered with these streams */
     size_t free_early = 0, all_memory;
     OK(cu.cuMemGetInfo(&free_early, &all_memory));
     for (unsigned t = 0; t < opt.threads; t++)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Does an op cost the same however large the program is? Runs harness/bench/growth over a grid of sizes.
+"""Measures whether an op costs the same however large the program is: runs harness/bench/growth over a grid of sizes.
 
 usage: harness/bench/growth.py [--time | --instructions] [--axis NAME]... [--quick | --check] [--out DIR] [--reps N]
-  --instructions  (default) on the simulator, under valgrind's callgrind: instructions of the library for one launch, those of the
-                  C library that it calls included, those of the driver not. Says the same on a busy machine
-  --time          by the clock, plain and preloaded in turn, on whatever libcuda is found: host time of a launch, medians
+  --instructions  (default) the library's instructions for one launch, with those of the C library that it calls, without the
+                  driver's. Runs on the simulator under valgrind's callgrind, so a busy machine does not change the result
+  --time          host time of a launch by the clock (medians), plain and preloaded in turn, on the libcuda that is found
   --axis NAME     nodes, prefix, order, short, grid, streams, calls or threads (default: all)
   --quick         fewer points
-  --check         two points of most axes; fails where the larger one costs more than 1.10 of the smaller one
+  --check         two points of most axes; fails if the larger one costs more than 1.10 of the smaller one
   --out DIR       writes growth-MODE.json, .md and .svg there (default: prints Markdown alone)
-  --reps N        of --time: repetitions (default 5)
+  --reps N        repetitions of --time (default 5)
 
-Environment: GROWTH_BIN (folder in place of bazel-bin). Status 77 where valgrind is not there.
+Environment: GROWTH_BIN (folder in place of bazel-bin). Status 77 if valgrind is missing.
 """
 import argparse
 import collections

@@ -1,2 +1,2 @@
-/* The kernel that growth launches. It is in sim/'s library of kernels, too. */
+/* The kernel that growth launches. The simulator's kernel library contains it too. */
 #include "kernels/chain.cu"

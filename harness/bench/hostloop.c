@@ -1,23 +1,11 @@
 /*
- * hostloop: a CUDA program whose host is the bottleneck. It launches small kernels one after
- * another, in one of several patterns, and prints one JSON line: the time of a step, the host's
- * part of it, memory, and a checksum of the result. It is an ordinary CUDA program and knows
- * nothing of cusplice; tools/gpu-check runs it as it is and preloaded and compares.
+ * hostloop: a CUDA program whose host is the bottleneck. It launches small kernels in a chosen
+ * pattern and prints one JSON line. It knows nothing of cusplice; tools/gpu-check runs it plain and
+ * preloaded.
  *
- * What stands at a place of a step is settled beforehand (lay_out), so that the loop that is timed
- * does little but launch. With --graph the same places become graphs by hand: a whole one, or
- * segments, cut at kernels for the eager list and where the stream changes; launches that change
- * from step to step are patched into them.
- *
- * One thread, or several that share nothing but the context (--threads): each has a stream and a
- * buffer of its own and does the same steps. Every launch mixes its place's scalar, its kernel's
- * own constant and its grid into the small buffer of its stream, so that a launch that is lost,
- * doubled, out of order, or that runs with a stale argument or grid changes the checksum. Memsets
- * and copies overwrite parts of that buffer: one that is lost shows unless a later step overwrites
- * what it left, in the last step always.
- *
- * With --core each step is asked whether its core was its own (core.h), and the host's part is
- * said of those alone as well.
+ * lay_out prepares the places of a step, so the timed loop does little but launch; --graph makes
+ * graphs of these places. Threads share only the context. Each launch mixes its place, scalar and
+ * grid into its stream's buffer: a lost, doubled, reordered or stale launch changes the checksum.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -32,25 +20,25 @@
 #include "harness/bench/gpu.h"
 #include "harness/bench/hostloop.h"
 
-enum { GRID = 2, GRIDS = 8, SPAN = 8 /* bytes of a memset or a copy */ };
-enum { TELLING = 20 /* steps of which a median is said */ };
+enum { GRID = 2, GRIDS = 8, SPAN = 8 /* SPAN: bytes of a memset or copy */ };
+enum { TELLING = 20 /* the fewest steps with a reported median */ };
 
 enum what { LAUNCH, SET, COPY };
 
 /* One operation of a step. */
 struct place {
-    struct gpu_launch launch; /* as in a step where nothing changes */
+    struct gpu_launch launch; /* in a step without changes */
     enum what what;
     unsigned stream;
-    unsigned char *to, *from; /* of a memset, of a copy */
+    unsigned char *to, *from; /* destination of a memset or copy; source of a copy */
     unsigned number;
     bool scalar_changes, grid_changes;
     gpu_node node; /* in the graph of its part */
 };
 
-/* Places one behind the other that are issued in one go: a graph, or one place that is none. */
+/* Consecutive places that are issued at once: a graph, or one place outside of graphs. */
 struct part {
-    gpu_exec exec; /* NULL: places[first] as it is */
+    gpu_exec exec; /* NULL: places[first] itself */
     unsigned first, end, stream;
     bool changes;
 };
@@ -65,10 +53,10 @@ struct run {
     unsigned n_parts;
     gpu_event began_at, ended_at; /* of a step, on the GPU */
     uint64_t issued, random;
-    pthread_barrier_t *warm;     /* where threads meet before the first step that counts, or NULL */
-    uint64_t *host, *wall, *gpu; /* ns of each step that counts */
-    enum core *core;             /* with --core: while each of them was issued */
-    uint64_t began, ended;       /* ns: of the steps that count */
+    pthread_barrier_t *warm;     /* where threads meet before the first counted step, or NULL */
+    uint64_t *host, *wall, *gpu; /* ns of each counted step */
+    enum core *core;             /* with --core: during the launches of each step */
+    uint64_t began, ended;       /* ns: begin and end of the counted steps */
 };
 
 static void *need(size_t n, size_t size) {
@@ -86,7 +74,7 @@ static bool each(unsigned every, unsigned place) {
     return every && place % every == every - 1;
 }
 
-/* Which operation stands at a place never changes, except in the random pattern. */
+/* The operation of a place never changes, except in the random pattern. */
 static struct place place_of(const struct run *run, unsigned number) {
     const struct options *o = run->opt;
     unsigned stream = number / o->run % o->streams;
@@ -102,7 +90,7 @@ static struct place place_of(const struct run *run, unsigned number) {
     };
     p.launch.kernel =
         each(o->eager_every, number) ? EAGER : (number * 7 + number / 11) % o->kernels;
-    /* Two spans of the buffer, never the same one. */
+    /* Two different spans of the buffer. */
     unsigned spans = WORDS * sizeof(unsigned) / SPAN, to = number * 5 % spans;
     p.to = (unsigned char *)p.launch.state + to * SPAN;
     p.from = (unsigned char *)p.launch.state + (to + 3) % spans * SPAN;
@@ -134,8 +122,8 @@ static bool is_eager(const struct place *p) {
     return p->what == LAUNCH && p->launch.kernel == EAGER;
 }
 
-/* Whether a place ends the part before it. A whole graph takes everything: each stream is a branch
- * of it. */
+/* Tells whether a place ends the part before it. A whole graph takes everything: each stream is
+ * a branch. */
 static bool cuts(const struct options *o, const struct part *part, const struct place *p) {
     return o->segment &&
            (p->number - part->first == o->segment || p->stream != part->stream || is_eager(p));
@@ -222,7 +210,7 @@ static void issue_step(struct run *run, unsigned step) {
     gpu_checked();
 }
 
-/* Who runs several of these in turns stops all but one, each between two steps. */
+/* A program that runs several of these in turn stops all but one, each between two steps. */
 static volatile sig_atomic_t over;
 
 static void on_over(int number) {
@@ -242,7 +230,7 @@ static void stop_before_first(void) {
     raise(SIGSTOP);
 }
 
-/* Steps that end in a synchronisation. */
+/* Runs steps that end in a synchronisation. */
 static void run_steps(struct run *run) {
     const struct options *o = run->opt;
     for (unsigned step = 0; step < o->warmup + o->steps; step++) {
@@ -283,8 +271,8 @@ static void *thread_steps(void *arg) {
     return NULL;
 }
 
-/* The same steps in each of several threads. Returns the time from the moment when all were warm to
- * the end of the last one's last step. */
+/* Runs the same steps in each of several threads. Returns the time from the moment when all
+ * threads were warm to the end of the last thread's last step. */
 static uint64_t run_threads(struct run *runs, unsigned n) {
     pthread_t threads[THREADS_MAX];
     pthread_barrier_t warm;
@@ -318,8 +306,8 @@ static uint64_t quantile(const uint64_t *sorted, unsigned n, double q) {
     return sorted[(unsigned)(q * (n - 1) + 0.5)];
 }
 
-/* With --core: of the steps whose core was `found`, how many they are and the host's median time of
- * an operation, where they are enough to say. */
+/* With --core: prints how many steps found their core as `found`, and the host's median time of
+ * an operation if there are enough steps. */
 static void say_core(const struct run *run, enum core found, const char *name) {
     uint64_t *host = need(run->opt->steps, sizeof *host);
     unsigned n = 0;
@@ -366,7 +354,7 @@ static const char *mode_of(const struct options *o) {
                              : "plain";
 }
 
-/* Buffers, streams and samples of one thread's steps; `samples` is where its own begin. */
+/* Makes buffers, streams and samples of one thread's steps; its part begins at `samples`. */
 static void prepare(struct run *run, const struct options *o, struct run *all, unsigned samples) {
     run->opt = o;
     run->random = 42;
@@ -381,8 +369,8 @@ static void prepare(struct run *run, const struct options *o, struct run *all, u
     if (o->events)
         run->began_at = gpu_event_new(), run->ended_at = gpu_event_new();
     gpu_wait();
-    /* Every kernel runs once before the measurement: code is loaded at the first launch, and memory
-     * is taken for it. */
+    /* Run every kernel once before the measurement: the first launch loads code and takes
+     * memory. */
     for (unsigned k = 0; run == all && k <= KERNELS; k++) {
         struct gpu_launch l = {.state = run->state[0], .kernel = k, .grid = GRID, .scalar = k};
         gpu_launch(run->streams[0], &l);
@@ -443,7 +431,7 @@ int main(int argc, char **argv) {
     qsort(wall, samples, sizeof *wall, by_value);
     qsort(runs[0].gpu, samples, sizeof *runs[0].gpu, by_value);
     uint64_t median = quantile(wall, samples, 0.5);
-    /* Several threads: how fast kernels came by, all threads together. */
+    /* With several threads: the rate of kernels of all threads together. */
     double kernel = o->threads ? (double)together / ((double)samples * o->launches)
                                : (double)median / o->launches;
     printf("\"api\": \"%s\", \"mode\": \"%s\", \"threads\": %u, "

@@ -1,4 +1,4 @@
-/* What hostloop's command line says (hostloop_options.c). */
+/* The options of hostloop; hostloop_options.c reads them. */
 #ifndef CUSPLICE_HARNESS_BENCH_HOSTLOOP_H
 #define CUSPLICE_HARNESS_BENCH_HOSTLOOP_H
 
@@ -12,17 +12,17 @@ struct options {
     unsigned launches, steps, warmup, kernels;
     unsigned eager_every, scalar_every, grid_every, memset_every, copy_every; /* 0: none */
     unsigned loop, turns, random;
-    unsigned streams, run; /* streams of one thread, and how many launches in a row go to one */
-    unsigned threads;      /* 0: the main thread does it all */
+    unsigned streams, run; /* streams of one thread; consecutive launches on one */
+    unsigned threads;      /* 0: the main thread does all steps */
     bool graph;
-    unsigned segment; /* with graph: so many launches in one at most; 0: one whole graph */
+    unsigned segment; /* with graph: most launches in one graph; 0: one whole graph */
     bool events;
-    bool core;  /* whether each step had a core for itself */
-    bool stops; /* before the steps that are timed, and behind one at each SIGUSR2 */
+    bool core;  /* tell whether each step had its core to itself */
+    bool stops; /* stop before the timed steps, and after a step at each SIGUSR2 */
     enum stream_kind stream;
 };
 
-/* Ends the program where the line is wrong (2) or asks for help (0). */
+/* Ends the program if the command line is wrong (status 2) or asks for help (0). */
 void options_parse(int argc, char **argv, struct options *options);
 
 #endif

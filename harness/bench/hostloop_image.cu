@@ -1,2 +1,2 @@
-/* The kernels as an image, for the program that comes by the driver alone. */
+/* The kernels as an image, for the program that uses the driver alone. */
 #include "harness/bench/hostloop_kernels.h"

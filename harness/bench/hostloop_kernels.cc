@@ -1,2 +1,2 @@
-// The CPU form, which the simulated driver opens (CUSIM_KERNELS).
+// The kernels' CPU form, which the simulated driver opens (CUSIM_KERNELS).
 #include "harness/bench/hostloop_kernels.h"

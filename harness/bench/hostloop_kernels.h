@@ -1,11 +1,11 @@
 /*
- * The kernels of hostloop, for nvcc and, with -DCUSIM, for the simulator (kernels/cus_kernel.h),
- * and their names alone (HOSTLOOP_KERNELS) for whoever looks them up.
+ * The kernels of hostloop, for nvcc and, with -DCUSIM, for the simulator (kernels/cus_kernel.h).
+ * HOSTLOOP_KERNELS lists their names alone.
  */
 #ifndef CUSPLICE_HARNESS_BENCH_HOSTLOOP_KERNELS_H
 #define CUSPLICE_HARNESS_BENCH_HOSTLOOP_KERNELS_H
 
-/* Fifty kernels under fifty names; the same body, told apart by a constant. */
+/* Fifty kernels under fifty names: the same body with another constant. */
 #define HOSTLOOP_KERNELS(X)                                                                        \
     HOSTLOOP_TEN(X, 1)                                                                             \
     HOSTLOOP_TEN(X, 2)                                                                             \
@@ -25,12 +25,10 @@ static inline unsigned atomicXor(unsigned *p, unsigned v) {
 }
 #endif
 
-/*
- * The smallest kernel whose effect depends on everything about the launch. Kernels with an odd
- * constant exclusive-or into the buffer and the others add: the two do not commute, so the order of
- * launches counts, and neither waits for what it reads. The loop goes over the grid, so that any
- * grid is right, and the grid itself is part of the result.
- */
+/* The smallest kernel whose effect depends on everything about the launch. Kernels with an odd
+ * constant exclusive-or into the buffer and the others add. The two do not commute, so the order
+ * of launches matters, and no kernel waits for what it reads. The loop covers the buffer with
+ * any grid, and the grid is part of the result. */
 __device__ static inline void mix(unsigned *state, unsigned words, unsigned scalar, unsigned own) {
     for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words;
          i += gridDim.x * blockDim.x) {
@@ -49,7 +47,7 @@ __device__ static inline void mix(unsigned *state, unsigned words, unsigned scal
     CUS_KERNEL(bench_small_##n)
 HOSTLOOP_KERNELS(HOSTLOOP_DEFINE)
 
-/* The one that an eager rule can name. */
+/* The kernel that an eager rule can name. */
 extern "C" __global__ void bench_eager(unsigned *state, unsigned words, unsigned scalar) {
     mix(state, words, scalar, 77u);
 }

@@ -1,4 +1,4 @@
-/* hostloop's command line. The main thread, before anything else. */
+/* Reads hostloop's command line. The main thread calls it before anything else. */
 #include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static unsigned number(const char *text, unsigned low, unsigned high) {
     return (unsigned)v;
 }
 
-/* The options that are a number: name, place, bounds. */
+/* The numeric options: name, place, bounds. */
 static const struct numeric {
     const char *name;
     size_t at;
@@ -100,9 +100,9 @@ void options_parse(int argc, char **argv, struct options *o) {
             wrong();
         }
     }
-    /* Streams and threads are non-blocking ones of their own, a loop has no steps, an order that
-     * never repeats has no graph, segments are graphs, what stops does so between steps, and
-     * the core is asked beside the steps of one thread. */
+    /* Refuses combinations without meaning. Streams and threads have their own non-blocking
+     * streams. A loop has no steps, and an order that never repeats has no graph. Segments are
+     * graphs. --stops stops between steps, and --core measures the steps of one thread. */
     if (optind != argc || (o->threads && (o->loop || o->stream || o->streams > 1)) ||
         (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->segment && !o->graph) ||
         (o->events && (o->loop || o->threads || o->streams > 1)) ||

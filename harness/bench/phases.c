@@ -1,18 +1,11 @@
 /*
- * A program that goes through phases: good ones, which do the same again and again, and bad ones,
- * in which nothing or next to nothing comes again. Shows what something that is put under it gains
- * in the good ones, loses in the bad ones, and holds up while it learns.
+ * A program with phases: in good ones the same launches repeat, in bad ones little or nothing
+ * repeats. It shows what a preloaded library gains, loses, and costs while it learns.
  *
- * It knows nothing of cusplice but cusplice.h, whose counters it prints where they are there. One
- * thread, one stream; a step is some launches (chain.h) and a synchronisation. What is launched
- * follows from the phases and the seed alone.
- *
- * Nothing but a step is inside its time: the counters are read between steps. A step in which the
- * program was stopped (SIGSTOP, SIGCONT), to take turns with another one, is not timed.
- *
- * What is put under it costs some per cent of a bad phase at most, and two processes differ by more
- * than that, plain ones too. With --past one process is both: half of its steps go to the driver
- * itself, past whatever was put before it, a few at a time, and so meet the same host.
+ * It knows nothing of cusplice but the counters of cusplice.h. One thread, one stream; a step is
+ * some launches (chain.h) and a synchronisation. A step in which SIGSTOP stopped the program is not
+ * timed. With --past half of the steps bypass the library, because two processes differ by more
+ * than the library costs.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -25,23 +18,23 @@
 #include "shim/include/cusplice.h"
 
 enum {
-    CHOICE = 50,    /* of HANDLES functions, among which a bad phase chooses */
-    SOME = 12,      /* launches of a run in phase `runs`; so many runs there are */
-    TRIPLE_OF = 16, /* launches, three of which come again in phase `three` */
+    CHOICE = 50,    /* of HANDLES functions: a bad phase chooses among these */
+    SOME = 12,      /* launches of a run in phase `runs`, and the number of runs */
+    TRIPLE_OF = 16, /* launches, three of which repeat in phase `three` */
     PHASES_MAX = 64,
     TENTHS = 10,
     LISTED = 64, /* steps of a phase whose times are listed one by one */
-    BLOCK = 8,   /* steps, some milliseconds, until the other way is taken; */
-    ROUND = 4,   /* blocks: there, past, past, there */
+    BLOCK = 8,   /* steps, some milliseconds, on one way; */
+    ROUND = 4,   /* blocks: under the library, past it, past it, under it */
 };
 
 enum kind {
     GOOD,   /* the same launches in each step */
     NONE,   /* in an order that never repeats */
     SHORT,  /* three launches, then the wait */
-    THREE,  /* the same three launches now and then among those of NONE */
+    THREE,  /* the same three launches now and then among launches of NONE */
     RUNS,   /* known runs of launches in an order that never repeats */
-    SHAPES, /* the same launches in each step, their grids at random */
+    SHAPES, /* the same launches in each step with random grids */
     KINDS
 };
 static const char *const kind_names[KINDS] = {"good", "none", "short", "three", "runs", "shapes"};
@@ -49,23 +42,24 @@ static const char *const kind_names[KINDS] = {"good", "none", "short", "three", 
 struct phase {
     enum kind kind;
     unsigned steps;
-    uint64_t wall_ns, host_ns, ops;  /* of the steps that were timed; */
-    uint64_t late_wall_ns, late_ops; /* of those behind the program's first second */
-    uint64_t launched;               /* ops of all steps but those that went past */
+    uint64_t wall_ns, host_ns, ops;  /* of the timed steps; */
+    uint64_t late_wall_ns, late_ops; /* of those after the program's first second */
+    uint64_t launched;               /* ops of all steps except those past the library */
     unsigned stopped;                /* steps that were not timed */
     uint64_t tenth_ns[TENTHS], tenth_ops[TENTHS];
     struct rounds {
-        double *over; /* of each whole one: time there over time past it, sorted in the end */
+        double *over; /* for each whole round: time under the library over time past it; sorted at
+                         the end */
         unsigned n;
-        uint64_t there_ns, past_ns;         /* of the running one, */
-        uint64_t all_there_ns, all_past_ns; /* and of all whole ones */
-        bool whole;                         /* nothing of it came too early or was stopped */
+        uint64_t there_ns, past_ns;         /* of the current round, */
+        uint64_t all_there_ns, all_past_ns; /* and of all whole rounds */
+        bool whole;                         /* no step of the round came too early or was stopped */
     } rounds;
     uint64_t worst_ns;
     unsigned worst_at;
     struct listed {
         uint64_t ns;
-        double in_graphs; /* of the step's launches */
+        double in_graphs; /* part of the step's launches */
         unsigned long long build_us;
     } listed[LISTED];
     unsigned n_listed;
@@ -83,7 +77,7 @@ static struct {
 
 static CUstream stream;
 static CUdeviceptr memory;
-static bool counted; /* the library's counters are there */
+static bool counted; /* the library's counters exist */
 static uint64_t timed_ns;
 static struct chain_way there, past; /* with --past */
 static volatile sig_atomic_t continued, released;
@@ -98,7 +92,7 @@ static void on_release(int number) {
     released = 1;
 }
 
-/* Stops until somebody has seen it, and lets it go. */
+/* Stops the process until another one has seen this and continues it. */
 static void meet(void) {
     while (!released)
         raise(SIGSTOP);
@@ -110,7 +104,7 @@ static unsigned chance(unsigned below) {
     return (unsigned)((opt.rng >> 33) % below);
 }
 
-/* Launch `i` of something that is the same each time. */
+/* Launch `i` of a sequence that is the same each time. */
 static void launch(unsigned function, unsigned grid, unsigned i) {
     chain_launch(chain_functions[function], grid, i, memory, stream);
 }
@@ -119,7 +113,7 @@ static unsigned fixed(unsigned i) {
     return (unsigned)(chain_mix(i) % HANDLES);
 }
 
-/* Returns how many launches the step had. */
+/* Issues a step, and returns its number of launches. */
 static unsigned step(enum kind kind) {
     unsigned n = kind == SHORT ? 3 : opt.ops, run = 0;
     for (unsigned i = 0; i < n; i++)
@@ -147,7 +141,7 @@ static unsigned step(enum kind kind) {
     return n;
 }
 
-/* tools/hotpath takes the counters whenever this is called. */
+/* Each call makes tools/hotpath take the counters. */
 __attribute__((noinline)) static void phases_mark(void) {
     __asm__ volatile("");
 }
@@ -174,13 +168,13 @@ static void time_step(struct phase *p, unsigned i, unsigned ops, uint64_t ns, ui
     }
 }
 
-/* Which way does the step go? */
+/* Tells whether the step goes past the library. */
 static bool goes_past(unsigned i) {
     unsigned block = i / BLOCK % ROUND;
     return opt.past && (block == 1 || block == 2);
 }
 
-/* A step of a round. Those that go past are in no other figure. */
+/* Adds a step to its round. Steps past the library are in no other figure. */
 static void add_to_round(struct rounds *rounds, unsigned i, uint64_t ns, bool counts) {
     unsigned at = i % (BLOCK * ROUND);
     if (at == 0) {
@@ -209,7 +203,7 @@ static void begin_rounds(struct phase *p) {
     }
 }
 
-/* One of the first steps: `last` are the counters behind the one before. */
+/* Lists one of the first steps; `last` has the counters after the step before. */
 static void list_step(struct phase *p, unsigned ops, uint64_t ns, struct cusplice_counters *last) {
     struct cusplice_counters now = {0};
     struct listed *listed = &p->listed[p->n_listed++];
@@ -285,8 +279,7 @@ static void print_list(const struct phase *p) {
     printf("], \"first_replay\": %u, \"mostly_replayed\": %u", first, most);
 }
 
-/* The median of the rounds, what three quarters and one quarter of them are above, and the whole
- * time of all of them. */
+/* Prints the median and the quartiles of the rounds, and the ratio of their total times. */
 static void print_rounds(const struct rounds *rounds) {
     printf(", \"rounds\": %u", rounds->n);
     if (rounds->n)
@@ -388,8 +381,8 @@ static void parse(int argc, char **argv) {
     opt.rng = seed;
 }
 
-/* Each function is launched once before anything is measured: the first launch of one loads code.
- */
+/* Launches each function once before the measurement, because the first launch of a function
+ * loads code. */
 static void touch_functions(void) {
     for (unsigned i = 0; i < HANDLES; i++)
         launch(i, 1, i);
@@ -403,7 +396,7 @@ int main(int argc, char **argv) {
     chain_open();
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     memory = chain_memory(0);
-    OK(cu.cuCtxSynchronize()); /* uploads do not order themselves with such streams */
+    OK(cu.cuCtxSynchronize()); /* uploads are not ordered with these streams */
     touch_functions();
     if (opt.past) {
         past = chain_way_past();
@@ -422,7 +415,7 @@ int main(int argc, char **argv) {
     phases_mark();
     printf("{\"ops\": %u, \"checksum\": \"%016llx\"", opt.ops,
            (unsigned long long)chain_sum(0, memory));
-    if (opt.past) /* in a plain process they should be one */
+    if (opt.past) /* in a plain process both ways should be the same */
         printf(", \"one_way\": %d", there.launch == past.launch && there.wait == past.wait);
     printf(", \"phases\": [");
     for (unsigned i = 0; i < opt.n_phases; i++) {

@@ -1,7 +1,7 @@
 """Draws lines over a size as SVG, for the bench suite (tests/gpu/bench_plot.py) and growth.py. Colours follow the reader's light or dark scheme.
 
-tools/bench/plot.c is another plotter: it draws times of `cusplice bench` for users who may have no Python. This one draws any unit on linear or
-logarithmic axes, which only the harness needs; one plotter for both would be larger than the two. It never reads or writes a file.
+tools/bench/plot.c is another plotter: it draws the times of `cusplice bench` for users without Python. This one draws any unit on linear or
+logarithmic axes, which only the harness needs. One plotter for both would be larger than these two. This module never reads or writes a file.
 """
 
 import math

@@ -1,6 +1,6 @@
 /*
- * Checked CUDA and cuBLAS calls. A failure is named on stderr, with the call that failed, and
- * leaves the function with -1.
+ * Checked CUDA and cuBLAS calls. If a call fails, the macros print the call and its error on
+ * stderr, and return -1 from the function.
  */
 #ifndef HARNESS_DECODE_CHECK_H
 #define HARNESS_DECODE_CHECK_H

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Makes the training text: the six novels of Jane Austen, out of Debian's r-cran-janeaustenr.
+"""Makes the training text from Debian's r-cran-janeaustenr: the six novels of Jane Austen.
 
     apt-get download r-cran-janeaustenr
     dpkg -x r-cran-janeaustenr_*.deb austen
     python3 corpus.py austen/usr/lib/R/site-library/janeaustenr/data/Rdata.rdb austen.txt
 
-The package keeps each novel as an R vector of lines. R itself is not needed: the file is a row of
-zlib streams, each behind its length, and each stream is one serialised character vector. The
-result has one paragraph per line, plain ASCII, without headings and without the underscores that
-mark emphasis. Python's standard library is all that is needed.
+The package keeps each novel as an R vector of lines. R itself is not needed: the file is a sequence
+of zlib streams, each after its length, and each stream is one serialised character vector. The
+result has one paragraph per line, in plain ASCII, without headings and without the underscores that
+mark emphasis. The script needs only Python's standard library.
 """
 
 import re

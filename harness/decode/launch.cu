@@ -1,6 +1,6 @@
 /*
- * The launch lines of the decode host, and nothing else: nvcc compiles this file, the rest of the
- * host is C. Runs on the host's one thread.
+ * The launches of the decode host. nvcc compiles this file alone; all other files of the host are
+ * C. Runs on the host's one thread.
  */
 #include "harness/decode/launch.h"
 

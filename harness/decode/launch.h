@@ -1,7 +1,7 @@
 /*
- * One function for each kernel of kernels/ that the decode host launches; the parameters are the
- * kernel's (kernels/README.md) behind the stream, and the grid is worked out from them and the
- * number of rows. Each returns what the launch returned.
+ * One function for each kernel of kernels/ that the decode host launches. The parameters are the
+ * stream, then the kernel's own (kernels/README.md). Each function computes the grid from them and
+ * the number of rows, and returns the result of the launch.
  */
 #ifndef HARNESS_DECODE_LAUNCH_H
 #define HARNESS_DECODE_LAUNCH_H
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* The grid's z is 1 for one_each, 2 otherwise: it tells what kind of step begins. */
+/* The grid's z is 1 for one_each, otherwise 2: it tells the step class. */
 cudaError_t decode_launch_embedding(cudaStream_t stream, float *x, const float *table,
                                     const int *token, int dim, int one_each, int rows);
 cudaError_t decode_launch_rmsnorm(cudaStream_t stream, float *y, const float *x,
@@ -29,12 +29,12 @@ cudaError_t decode_launch_rope_rows(cudaStream_t stream, float *q, float *k, int
 cudaError_t decode_launch_kv_append_rows(cudaStream_t stream, float *k_cache, float *v_cache,
                                          const float *k, const float *v, int kv_dim, int max_len,
                                          const int *seq, const int *pos, int rows);
-/* The number of blocks that n cached positions are split over. */
+/* The number of blocks for n cached positions. */
 int decode_attention_chunks(int n);
 cudaError_t decode_launch_attention(cudaStream_t stream, float *partial, const float *q,
                                     const float *k_cache, const float *v_cache, int n, int n_heads,
                                     int n_kv_heads, int head_dim, int max_len, int rows);
-/* n: the positions that the furthest row has in sight. */
+/* n: the positions that the furthest row sees. */
 cudaError_t decode_launch_attention_rows(cudaStream_t stream, float *partial, const float *q,
                                          const float *k_cache, const float *v_cache, const int *seq,
                                          const int *pos, int context, int n, int n_heads,

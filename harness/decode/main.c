@@ -1,6 +1,6 @@
 /*
- * decode: writes text with a small character-level Llama-style model, one character of each
- * sequence at a time. An ordinary CUDA program in C: one thread, one stream, one wait a step.
+ * decode: a small character-level Llama-style model writes text, one character of each sequence in
+ * a step. An ordinary CUDA program in C: one thread, one stream, one wait in a step.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,18 +17,18 @@
 #include "harness/decode/options.h"
 #include "harness/decode/schedule.h"
 
-/* What is known of the sequences while they grow. */
+/* The state of the sequences while they grow. */
 struct run {
     const struct decode_options *options;
     const struct decode_model *model;
-    /* The tokens that every sequence starts with: a line end, then the prompt. */
+    /* The first tokens of every sequence: a line end, then the prompt. */
     int *prompt;
     int prompt_len;
-    /* [batch][options->tokens]: what was written. */
+    /* [batch][options->tokens]: the written text. */
     unsigned char *text;
     struct decode_schedule schedule;
     double seconds;
-    /* Of steps in which every row writes. */
+    /* Times of steps in which every row writes. */
     double *step_seconds;
     size_t n_step_seconds;
 };
@@ -58,8 +58,7 @@ static int read_model(const struct decode_options *options, struct decode_model 
     return 0;
 }
 
-/* Turns the prompt into tokens. A text starts behind a line end, as the paragraphs did that the
- * model was trained on. */
+/* Turns the prompt into tokens. A text starts after a line end, as paragraphs did in training. */
 static int read_prompt(struct run *run) {
     const char *prompt = run->options->prompt;
     size_t length = strlen(prompt);
@@ -87,7 +86,7 @@ static int read_prompt(struct run *run) {
     return DECODE_EXIT_OK;
 }
 
-/* What row reads: of the prompt, then the sequence's own last character. */
+/* The token that the row reads: of the prompt, then the sequence's own last character. */
 static int token_of(const struct run *run, const struct decode_row *row) {
     int written = row->pos - run->prompt_len;
     return written < 0
@@ -95,7 +94,7 @@ static int token_of(const struct run *run, const struct decode_row *row) {
                : run->model->token_of[run->text[(size_t)row->seq * run->options->tokens + written]];
 }
 
-/* Keeps what the row chose, unless the prompt goes on behind it. */
+/* Keeps the row's choice, unless the prompt continues after it. */
 static int keep(struct run *run, const struct decode_row *row, int token) {
     int written = row->pos - (run->prompt_len - 1);
     if (written < 0) {
@@ -157,7 +156,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* What the fastest tenth of these steps keep. */
+/* The time that a tenth of these steps stay below. */
 static double fast_step(const struct run *run) {
     size_t n = run->n_step_seconds;
     if (n == 0) {
@@ -176,7 +175,7 @@ static void print_batch(const struct run *run) {
     }
 }
 
-/* The figures on stderr and, if it was asked for, in the report. */
+/* Prints the figures on stderr and, if requested, into the report. */
 static int report(const struct run *run) {
     const struct decode_options *options = run->options;
     double tokens = (double)options->tokens * options->batch;

@@ -1,7 +1,7 @@
 /*
- * Reads the weights file: a header, then every matrix row by row in half precision, which becomes
- * single precision here. Trusts nothing in the file: sizes are bounded before anything is
- * multiplied or allocated. One thread, no locks, no CUDA; says what is wrong and never prints.
+ * Reads the weights file: a header, then each matrix row by row in half precision, converted to
+ * single precision. The code trusts nothing in the file and bounds all sizes before it multiplies
+ * or allocates. One thread, no locks, no CUDA. Returns the reason of a failure and never prints.
  */
 #include "harness/decode/model.h"
 
@@ -15,10 +15,10 @@
 enum {
     HEADER_BYTES = 256,
     VERSION = 1,
-    /* What the vocabulary may take up of the header, behind the numbers. */
+    /* Where the vocabulary begins in the header, after the numbers. */
     VOCABULARY_AT = 48,
     VOCAB_MAX = HEADER_BYTES - VOCABULARY_AT,
-    /* attention_decode keeps a query of this size in shared memory. */
+    /* attention_decode keeps a query of at most this size in shared memory. */
     HEAD_DIM_MAX = 256,
 };
 
@@ -35,7 +35,7 @@ static int fail(char *why, size_t size, const char *format, ...) {
     return -1;
 }
 
-/* The file is little-endian whatever the machine is. */
+/* The file is little-endian on every machine. */
 static uint32_t read_u32(const unsigned char *p) {
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
@@ -127,7 +127,7 @@ static int read_weights(FILE *file, struct decode_model *model, char *why, size_
         free(halves);
         return fail(why, size, "no memory for %zu weights", count);
     }
-    /* One byte more than there should be, to see a file that is too long. */
+    /* One byte more than expected, to detect a file that is too long. */
     size_t bytes = fread(halves, 1, count * 2 + 1, file);
     int status = 0;
     if (bytes != count * 2) {

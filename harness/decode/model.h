@@ -1,6 +1,6 @@
 /*
- * The weights file of a character-level Llama-style model, read into memory. The format is in
- * README.md. No CUDA here.
+ * The weights file of a character-level Llama-style model, read into memory. README.md has the
+ * format. No CUDA here.
  */
 #ifndef HARNESS_DECODE_MODEL_H
 #define HARNESS_DECODE_MODEL_H
@@ -12,18 +12,17 @@
 extern "C" {
 #endif
 
-/* Sizes of the model; the head size is dim / heads. All are checked against each other on reading.
- */
+/* Sizes of the model; the head size is dim / heads. The reader checks all against each other. */
 struct decode_shape {
     int dim, layers, heads, kv_heads, hidden, vocab;
-    /* How many positions attention looks back at most; the model was trained on so many. */
+    /* The most positions that attention reads, as in training. */
     int context;
     float rope_base, norm_eps;
 };
 
 struct decode_model {
     struct decode_shape shape;
-    /* Which byte each token writes, and the reverse, -1 where no token writes the byte. */
+    /* The byte that each token writes, and the reverse (-1: no token writes the byte). */
     unsigned char byte_of[256];
     int token_of[256];
     /* All weights in the order of the file, owned by this struct. */
@@ -38,13 +37,11 @@ size_t decode_count_weights(const struct decode_shape *shape);
 /* Half precision to single; every half has an exact single. */
 float decode_half_to_float(uint16_t half);
 
-/*
- * Reads and checks a weights file. 0, or -1 with a sentence in why (which is always terminated);
- * the model is then empty.
- */
+/* Reads and checks a weights file. Returns 0, or -1 with a terminated sentence in `why`; the
+ * model is then empty. */
 int decode_model_read(const char *path, struct decode_model *model, char *why, size_t why_size);
 
-/* Frees the weights; an empty model is fine. */
+/* Frees the weights; the model may be empty. */
 void decode_model_free(struct decode_model *model);
 
 #ifdef __cplusplus

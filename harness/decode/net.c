@@ -1,7 +1,7 @@
 /*
- * The model on the device and one step of it: cuBLAS for the projections, the kernels of
- * kernels/ for the rest. Everything runs on one stream and from one thread; a step ends in the
- * host's only wait. Prints failures on stderr; never ends the program.
+ * The model on the device, and one step of it: cuBLAS for the projections, the kernels of kernels/
+ * for all else. One stream, one thread; the host waits only at the end of a step. Prints failures
+ * on stderr; never ends the program.
  */
 #include "harness/decode/net.h"
 
@@ -108,16 +108,16 @@ int decode_net_create(struct decode_net *net, const struct decode_model *model, 
 /* A step on the device. */
 struct work {
     int rows;
-    /* Of every row, if seq is NULL. */
+    /* The position of every row, if seq is NULL. */
     int pos;
-    /* On the device, [rows] each, or both NULL where the batch is in step. */
+    /* On the device, [rows] each; both NULL if the batch is in step. */
     const int *seq, *at;
-    /* Positions in sight of the furthest row. */
+    /* The positions that the furthest row sees. */
     int n;
 };
 
 /* out [rows][n_out] = in [rows][n_in] times the transpose of weight [n_out][n_in]. cuBLAS counts
- * columns first, so that each of the three is the transpose of what it sees. */
+ * columns first, so it sees the transpose of each of the three. */
 static int project(struct decode_net *net, int rows, float *out, const float *in,
                    const float *weight, int n_out, int n_in) {
     const float one = 1.0f, zero = 0.0f;
@@ -126,12 +126,13 @@ static int project(struct decode_net *net, int rows, float *out, const float *in
     return 0;
 }
 
-/* Puts the keys and values of a batch in step into the caches and looks back from there. */
+/* Puts the keys and values of a batch in step into the caches, and computes attention from
+ * there. */
 static int look_back(struct decode_net *net, const struct decode_layer *layer,
                      const struct work *work) {
     const struct decode_shape *s = &net->shape;
     int dim = s->dim, kv_dim = (int)decode_kv_dim(s), head_dim = dim / s->heads;
-    /* Where this position goes, and where the oldest one in sight is. */
+    /* Where this position goes, and where the oldest visible one is. */
     size_t newest = (size_t)work->pos * kv_dim, oldest = (size_t)(work->pos + 1 - work->n) * kv_dim;
 
     DECODE_CUDA(decode_launch_rope(net->stream, net->q, net->k, dim, kv_dim, s->heads, s->kv_heads,
@@ -145,8 +146,8 @@ static int look_back(struct decode_net *net, const struct decode_layer *layer,
     return 0;
 }
 
-/* The same for rows of any sequences at any positions. All of them are in the caches before the
- * first looks back. */
+/* The same for rows of any sequences at any positions. All rows are in the caches before
+ * attention begins. */
 static int look_back_rows(struct decode_net *net, const struct decode_layer *layer,
                           const struct work *work) {
     const struct decode_shape *s = &net->shape;
@@ -162,8 +163,8 @@ static int look_back_rows(struct decode_net *net, const struct decode_layer *lay
     return 0;
 }
 
-/* Attention of each row over itself and the positions before it, as far back as the model was
- * trained; its result is added to x. */
+/* Attention of each row over itself and the positions before it, as many as in training. Adds
+ * the result to x. */
 static int attend(struct decode_net *net, const struct decode_layer *layer,
                   const struct work *work) {
     const struct decode_shape *s = &net->shape;
@@ -187,7 +188,7 @@ static int attend(struct decode_net *net, const struct decode_layer *layer,
     return 0;
 }
 
-/* The gated feed-forward part; its result is added to x. */
+/* The gated feed-forward part. Adds the result to x. */
 static int feed_forward(struct decode_net *net, const struct decode_layer *layer, int rows) {
     const struct decode_shape *s = &net->shape;
     DECODE_CUDA(decode_launch_rmsnorm(net->stream, net->y, net->x, layer->mlp_norm, s->dim,
@@ -205,7 +206,7 @@ static int feed_forward(struct decode_net *net, const struct decode_layer *layer
     return 0;
 }
 
-/* The logits of x, and the choice among them. */
+/* Computes the logits of x, and chooses among them. */
 static int choose(struct decode_net *net, const struct work *work, float temperature,
                   unsigned long long seed) {
     const struct decode_shape *s = &net->shape;
@@ -227,7 +228,7 @@ static int choose(struct decode_net *net, const struct work *work, float tempera
     return 0;
 }
 
-/* Sends what the step reads to the device, in one copy. */
+/* Copies the step's input to the device in one copy. */
 static int send_up(struct decode_net *net, const struct decode_step *step, struct work *work) {
     size_t rows = step->n_rows, numbers = rows;
     int furthest = 0;
@@ -276,7 +277,7 @@ int decode_net_step(struct decode_net *net, const struct decode_step *step, floa
 }
 
 int decode_net_destroy(struct decode_net *net) {
-    /* After a failed step every call fails alike: the first one says enough. */
+    /* After a failed step every call fails in the same way, so the first error is enough. */
     cublasStatus_t cublas = net->cublas ? cublasDestroy(net->cublas) : CUBLAS_STATUS_SUCCESS;
     cudaError_t first = cudaSuccess;
     cudaError_t each[] = {

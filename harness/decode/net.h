@@ -1,6 +1,4 @@
-/*
- * The model on the device: weights, key-value caches, and one step.
- */
+/* The model on the device: weights, key-value caches, and one step. */
 #ifndef HARNESS_DECODE_NET_H
 #define HARNESS_DECODE_NET_H
 
@@ -23,40 +21,35 @@ struct decode_net {
     cudaStream_t stream;
     cublasHandle_t cublas;
 
-    /* Device memory that this struct owns: all weights, all caches, all intermediate rows. */
+    /* Device memory of this struct: all weights, caches and intermediate rows. */
     float *weights, *caches, *rows;
-    /* The tokens of a step; behind them, where the batch is out of step, each row's sequence and
-     * then each row's position. */
+    /* The tokens of a step. If the batch is out of step, each row's sequence and then each row's
+     * position follow. */
     int *tokens_dev;
-    /* Pinned: the tokens that the next step reads (room for what goes behind them), and those that
-     * the last one chose. */
+    /* Pinned: the input of the next step, with room for sequences and positions, and the tokens
+     * that the last step chose. */
     int *tokens_in, *tokens_out;
 
-    /* Places in weights and rows. */
+    /* Addresses inside weights and rows. */
     const float *embedding, *final_norm;
     struct decode_layer *layers;
     float *x, *y, *q, *k, *v, *partial, *attended, *gate, *up, *logits;
 };
 
-/*
- * Puts the model on the current device, with room for max_len positions of batch sequences and
- * for steps of max_rows rows, to run on stream (which stays the caller's). The model must live
- * until the first step is done. 0, or -1 with the reason on stderr; decode_net_destroy cleans up in
- * both cases.
- */
+/* Puts the model on the current device, with room for max_len positions of batch sequences and
+ * for steps of max_rows rows. The steps run on stream, which the caller keeps. The model must
+ * live until the first step is done. Returns 0, or -1 with the reason on stderr;
+ * decode_net_destroy cleans up in both cases. */
 int decode_net_create(struct decode_net *net, const struct decode_model *model, int batch,
                       int max_len, int max_rows, cudaStream_t stream);
 
-/*
- * One step: reads tokens_in, one for each row of the step, writes tokens_out, the token that each
- * row chose to follow it, and waits for it. What a row looks back at must have been in earlier
- * steps or be in this one. Temperature 0 takes the likeliest token. 0, or -1 with the reason on
- * stderr.
- */
+/* Runs one step. It reads tokens_in, one token for each row, writes each row's next token to
+ * tokens_out, and waits. The positions that a row reads must be in earlier steps or this one.
+ * Temperature 0 takes the likeliest token. Returns 0, or -1 with the reason on stderr. */
 int decode_net_step(struct decode_net *net, const struct decode_step *step, float temperature,
                     unsigned long long seed);
 
-/* Frees everything that create made. 0, or -1 with the reason on stderr. */
+/* Frees everything that decode_net_create made. Returns 0, or -1 with the reason on stderr. */
 int decode_net_destroy(struct decode_net *net);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The command line of the decode host, and where its model is found. One thread; prints help on
- * stdout and mistakes on stderr, and leaves ending the program to main.
+ * Reads the command line of the decode host, and finds the model. One thread. Prints help on stdout
+ * and mistakes on stderr; only main ends the program.
  */
 #include "harness/decode/options.h"
 
@@ -208,13 +208,13 @@ int decode_options_parse(struct decode_options *options, int argc, char **argv) 
     return status;
 }
 
-/* Whether folder/name can be read; leaves that path. */
+/* Tells whether folder/name can be read; leaves that path. */
 static int found(char path[PATH_MAX], const char *folder, const char *name) {
     int length = snprintf(path, PATH_MAX, "%s/%s", folder, name);
     return length > 0 && length < PATH_MAX && access(path, R_OK) == 0;
 }
 
-/* Looks for the tree in a folder and everything above it; shortens the folder. */
+/* Looks for the tree in a folder and all folders above it; shortens the folder. */
 static int found_upwards(char path[PATH_MAX], char *folder) {
     for (;;) {
         if (found(path, folder, MODEL_IN_TREE)) {

@@ -1,6 +1,4 @@
-/*
- * The command line of the decode host.
- */
+/* The command line of the decode host. */
 #ifndef HARNESS_DECODE_OPTIONS_H
 #define HARNESS_DECODE_OPTIONS_H
 
@@ -28,11 +26,10 @@ enum { DECODE_BATCHES_MAX = 16 };
 struct decode_options {
     const char *prompt;
     int tokens, batch;
-    /* Sequences of the batches that take steps in turn, their sum is `batch`; n_batches 0: one
-     * batch.
-     */
+    /* Sequences of the batches that take steps in turn; `batch` is their sum. n_batches 0: one
+     * batch. */
     int batches[DECODE_BATCHES_MAX], n_batches;
-    /* Tokens of a prompt in one step, and whether sequences start one after the other. */
+    /* Tokens of a prompt in one step; whether sequences start one after another. */
     int prefill, mixed;
     /* 0: greedy. */
     float temperature;
@@ -44,14 +41,12 @@ struct decode_options {
     const char *report;
 };
 
-/*
- * Fills the options from the command line. Returns -1 if the program goes on; otherwise its exit
- * status: help was printed on stdout, or a mistake was named on stderr.
- */
+/* Fills the options from the command line. Returns -1 if the program goes on, otherwise its exit
+ * status after it printed help on stdout or a mistake on stderr. */
 int decode_options_parse(struct decode_options *options, int argc, char **argv);
 
-/* Looks for the model that comes with the program: beside it, then in the tree that it or the
- * current folder lies in. 0, or -1 if it is nowhere. */
+/* Looks for the model that comes with the program: beside it, then in the tree around it or the
+ * current folder. Returns 0, or -1 if there is none. */
 int decode_find_model(char path[PATH_MAX]);
 
 #ifdef __cplusplus

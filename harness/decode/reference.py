@@ -3,9 +3,10 @@
 
     python3 reference.py model/austen.bin --prompt TEXT --tokens N
 
-Prints the greedy text as the host does (prompt and what follows it), and on stderr the smallest
-distance between the two likeliest characters of any step: where that is far above 0.01, the last
-digits of another machine's arithmetic do not change the text. Shares no code with train.py.
+Prints the greedy text (the prompt and its continuation) as the host does. On stderr it prints the
+smallest distance between the two likeliest characters of any step. If that distance is far above
+0.01, the last digits of another machine's arithmetic do not change the text. Shares no code with
+train.py.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 /*
- * Which tokens a step works on: what an inference server's scheduler does, in small. Every sequence
- * that is past its prompt has one row; prompts are taken in chunks. Pure; one thread.
+ * Decides which tokens a step works on, as a small inference server does. Each sequence past its
+ * prompt has one row; prompts are taken in chunks. Pure; one thread.
  */
 #include "harness/decode/schedule.h"
 
@@ -17,7 +17,7 @@ int decode_schedule_max_rows(const struct decode_schedule *schedule) {
     return schedule->staggered ? schedule->batch - 1 + chunk : most * chunk;
 }
 
-/* How many tokens of a sequence at position pos the next step takes. */
+/* The number of tokens of a sequence at position pos in the next step. */
 static int rows_of(const struct decode_schedule *schedule, int pos) {
     if (pos < schedule->prompt_len) {
         return smaller(schedule->prefill, schedule->prompt_len - pos);
@@ -25,8 +25,8 @@ static int rows_of(const struct decode_schedule *schedule, int pos) {
     return pos < schedule->len;
 }
 
-/* The sequences whose turn it is: from *first up to *end. All begin and end at the same positions,
- * so that no group has steps left where the one whose turn it is has none. */
+/* Finds the sequences whose turn it is: from *first up to *end. All sequences begin and end at
+ * the same positions. So if the group whose turn it is has no steps left, no group has. */
 static void take_turn(struct decode_schedule *schedule, int *first, int *end) {
     *first = 0;
     *end = schedule->batch;

@@ -3,11 +3,11 @@
 
     python3 train.py austen.txt --out austen.bin [--steps N | --seconds S] [--samples FILE]
 
-Needs PyTorch, and a GPU to end in minutes. Each text file is ASCII with one paragraph per line;
-corpus.py makes one. Every 25th part of the text is held out, and the weights with the lowest loss
-on it are kept. --seconds measures the speed first and takes as many steps as fit; the number is
-printed, so that --steps can repeat the run. The same seed, steps and device give the same
-weights up to the order in which the device adds.
+Needs PyTorch, and a GPU to finish in minutes. A text file is ASCII with one paragraph per line;
+corpus.py makes one. Every 25th part of the text is held out. The script keeps the weights with the
+lowest loss on that part. --seconds measures the speed first, takes as many steps as fit, and prints
+their number, so that --steps can repeat the run. The same seed, steps and device give the same
+weights, except for the order in which the device adds.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 /*
- * Finds the driver's entry points as the CUDA runtime does: dlopen, dlsym for the look-up function,
- * and that for all others. A preloaded library is met on this way. Main thread, before all else.
+ * Finds the driver's functions as the CUDA runtime does: dlopen, dlsym of the look-up function, and
+ * the look-up function for all others. So a preloaded library intercepts them. Main thread, before
+ * all else.
  */
 #include "harness/player/api.h"
 

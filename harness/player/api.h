@@ -1,5 +1,6 @@
 /*
- * The driver, found while the program runs: the player is linked to none, and builds without one.
+ * The driver's functions, found at run time. The player is linked to no driver, and builds without
+ * one.
  */
 #ifndef CUSPLICE_PLAYER_API_H
 #define CUSPLICE_PLAYER_API_H
@@ -18,7 +19,7 @@ struct player_api {
 
 extern struct player_api player_cu;
 
-/* False with a sentence in `error`: there is no driver, or it is too old. */
+/* Returns false with a sentence in `error` if there is no driver, or if it is too old. */
 bool player_api_fill(char *error, size_t bytes);
 /* "CUDA_ERROR_..." */
 const char *player_api_error(CUresult result);

@@ -1,6 +1,6 @@
 /*
- * Gives ops what the driver made: functions, streams, events, host memory, the addresses of
- * variables. Behind it ops are issued as they stand.
+ * Gives ops the objects that the driver made: functions, streams, events, host memory, addresses of
+ * variables. After that the player issues the ops as they stand.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static int by_handle(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* One for each handle that is recorded. */
+/* Makes one event for each recorded handle. */
 static struct events make_events(struct player *p) {
     struct events events = {player_need(calloc(p->n_ops + 1, sizeof(struct event))), 0};
     size_t n = 0;
@@ -56,7 +56,7 @@ static void make_streams(struct player *p) {
     }
 }
 
-/* Pinned where the program had it so: that decides how a copy is done. */
+/* Pinned if the program's memory was pinned, because this decides how a copy is done. */
 static void *host_memory(uint64_t bytes, bool pinned) {
     void *memory;
     if (pinned) {

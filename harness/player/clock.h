@@ -1,31 +1,32 @@
 /*
- * When a thread's next call is due.
+ * Computes when a thread's next call is due.
  *
- * Between a return and the next call, all that the player does takes time: it looks at the clock
- * behind the one, and before the other until the moment has come. Two halves of a look lie outside
- * of what the clock shows, so a gap is asked for that is shorter by one look; and what the last
- * look came too late is taken from the gaps behind it.
+ * The player needs time between two calls: it reads the clock after the first call, and again until
+ * the next one is due. Half of each reading lies outside of the time that it shows, so the player
+ * asks for a gap that is shorter by one reading. If the last reading came too late, later gaps are
+ * shorter by that.
  */
 #ifndef CUSPLICE_PLAYER_CLOCK_H
 #define CUSPLICE_PLAYER_CLOCK_H
 
 #include <stdint.h>
 
-enum { PLAYER_LATE_MOST = 1000 }; /* ns; a thread that was not running has just been late */
+/* ns. If a thread did not run for a while, it counts as late by this much. */
+enum { PLAYER_LATE_MOST = 1000 };
 
 struct player_clock {
     uint64_t ended; /* ns: when the thread's last call returned */
-    uint64_t late;  /* ns that its calls are behind */
+    uint64_t late;  /* ns that the thread's calls are late */
 };
 
-/* `look`: what one look at the clock takes, ns. */
+/* `look`: the time of one reading of the clock, ns. */
 static inline uint64_t player_clock_due(const struct player_clock *clock, uint64_t gap_ns,
                                         uint64_t look) {
     uint64_t sooner = look + clock->late;
     return clock->ended + (gap_ns > sooner ? gap_ns - sooner : 0);
 }
 
-/* The call is made, behind a look that showed `at`. */
+/* Notes a call, made after a reading that showed `at`. */
 static inline void player_clock_made(struct player_clock *clock, uint64_t gap_ns, uint64_t look,
                                      uint64_t at) {
     uint64_t took = at - clock->ended + look + clock->late;

@@ -1,5 +1,6 @@
 /*
- * Modules, functions and variables, in the context of the player. What is missing is an obstacle.
+ * Finds modules, functions and variables in the player's context. Whatever is missing is an
+ * obstacle.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ CUresult player_set(const struct player *p, uint32_t id) {
     return result;
 }
 
-/* As the sort of handle that the program named. */
+/* Finds the function as the kind of handle that the program used. */
 static CUresult find_function(struct player *p, const struct cst_code *code) {
     const struct player_image *image = &p->images[code->module];
     const char *name = cst_string(p->trace, code->name);
@@ -104,7 +105,7 @@ static int by_address(const void *a, const void *b) {
     return x->head.ns < y->head.ns ? -1 : x->head.ns > y->head.ns;
 }
 
-/* Of several variables that lay at one address, one after the other, the first. */
+/* If several variables were at one address one after the other, finds the first. */
 static void find_places(struct player *p) {
     size_t n = 0;
     p->places = player_need(calloc(p->n_globals + 1, sizeof *p->places));

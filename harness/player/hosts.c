@@ -1,6 +1,6 @@
 /*
- * The host memory that copies go to: a block for each of the program's, as long as what is written
- * of it. Runs once all ops are known; no driver is called here.
+ * Allocates the host memory that copies write to: one block for each block of the program, as long
+ * as the written part. Runs when all ops are known; never calls the driver.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * The bytes of modules: out of the trace, or of the file that they were loaded from, which must be
- * the same as it was. Both are copied, so that what was looked at is what the driver gets, whatever
- * becomes of the file. No driver is called here.
+ * Finds the bytes of modules: in the trace, or in the file that the program loaded, which must be
+ * unchanged. The player copies both, so the driver gets exactly the checked bytes even if the file
+ * changes later. Never calls the driver.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -19,7 +19,7 @@
 
 #include "harness/player/player.h"
 
-/* Room for the code of a module; NULL, having said why. */
+/* Room for a module's code; NULL after a reported obstacle. */
 static char *room_for(struct player *p, const struct cst_module *module) {
     if (!player_take(p, module->bytes, "code"))
         return NULL;
@@ -30,7 +30,7 @@ static char *room_for(struct player *p, const struct cst_module *module) {
     return bytes;
 }
 
-/* ---- out of the trace ---- */
+/* ---- from the trace ---- */
 
 static void *from_parts(struct player *p, const struct cst_module *module) {
     char error[600];
@@ -56,7 +56,7 @@ static void *from_parts(struct player *p, const struct cst_module *module) {
     return bytes;
 }
 
-/* ---- out of a file ---- */
+/* ---- from a file ---- */
 
 struct file {
     int fd;
@@ -71,7 +71,7 @@ static bool read_at(const struct file *file, void *to, uint64_t bytes, uint64_t 
         ssize_t n = pread(file->fd, at, bytes, (off_t)where);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0) /* it was cut short meanwhile */
+        if (n <= 0) /* the file became shorter meanwhile */
             return false;
         at += n;
         where += (uint64_t)n;
@@ -80,9 +80,9 @@ static bool read_at(const struct file *file, void *to, uint64_t bytes, uint64_t 
     return true;
 }
 
-enum { NOTES_MAX = 1 << 16, PARTS_MAX = 4096 }; /* bytes of notes, parts of a file: at most */
+enum { NOTES_MAX = 1 << 16, PARTS_MAX = 4096 }; /* most bytes of notes, most parts of a file */
 
-/* The build id among the notes of an ELF file, in hexadecimal digits; false: it is not there. */
+/* Finds the build id among an ELF file's notes, in hexadecimal digits; false if there is none. */
 static bool find_id(const unsigned char *at, const unsigned char *end, char *out, size_t room) {
     while ((size_t)(end - at) >= sizeof(Elf64_Nhdr)) {
         Elf64_Nhdr note;
@@ -101,7 +101,7 @@ static bool find_id(const unsigned char *at, const unsigned char *end, char *out
     return false;
 }
 
-/* The build id of a 64-bit ELF file; "" where it has none. */
+/* The build id of a 64-bit ELF file; "" if it has none. */
 static void build_id_of(const struct file *file, char *out, size_t room) {
     static unsigned char notes[NOTES_MAX];
     size_t left = sizeof notes;
@@ -123,8 +123,8 @@ static void build_id_of(const struct file *file, char *out, size_t room) {
     }
 }
 
-/* The file, if it is one and still what was recorded; fd below 0, having said why, otherwise. A
- * pipe or a device is not waited for. */
+/* Opens the file if it is regular and unchanged since the recording; otherwise reports why, and
+ * fd is below 0. Never waits for a pipe or device. */
 static struct file open_file(struct player *p, const struct cst_module *module) {
     const char *path = cst_string(p->trace, module->file);
     const char *wanted = cst_string(p->trace, module->build_id);

@@ -1,6 +1,6 @@
 /*
- * A pass over the ops: waits for the moment, calls the driver, and nothing else. One thread issues
- * what several may have issued; each of them takes its own time.
+ * Issues one pass over the ops: waits until an op is due, then calls the driver, and does nothing
+ * else. One thread issues the ops of all recorded threads; each recorded thread keeps its own pace.
  */
 #include <time.h>
 
@@ -127,7 +127,7 @@ static void issue_all(struct player *p, uint64_t begin) {
     }
 }
 
-/* What one look at the clock takes. */
+/* The time of one reading of the clock. */
 static uint64_t look_ns(void) {
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < 64; i++) {

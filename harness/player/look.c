@@ -1,6 +1,7 @@
 /*
- * Everything about a trace that is looked at before the driver is asked for anything but the GPU's
- * name: what cannot be replayed is gathered. Nothing here or below it calls the driver.
+ * Checks a trace before the player calls the driver for anything but the GPU's name. Gathers
+ * everything that cannot be replayed. Neither this file nor the functions that it calls use the
+ * driver.
  */
 #include <stdio.h>
 #include <stdlib.h>

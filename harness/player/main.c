@@ -1,10 +1,11 @@
 /*
- * player [--pace recorded|fastest|none] TRACE: replays a trace in this process, as it is told on
+ * player [--pace recorded|fastest|none] TRACE: replays a trace in this process by commands on
  * stdin.
  *
- * It says what it has, or what cannot be replayed, on a line of JSON; then each line of stdin is
- * answered by one: `check`, `sums`, `run N`, `quit`. README.md has them. Exit status: 0; 1 where
- * something failed; 2 for a bad option; 3 where the trace cannot be replayed.
+ * The player first prints a line of JSON: what the trace has, or why it cannot be replayed. It
+ * answers each line of stdin (`check`, `sums`, `run N`, `quit`) by one line; README.md describes
+ * them. Exit status: 0; 1 if something failed; 2 for a bad option; 3 if the trace cannot be
+ * replayed.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 
 enum { CANNOT = 3, PASSES = 100000 };
 
-/* An answer: an object on a line. */
+/* Begins an answer: an object on a line. */
 static struct cus_json begin(void) {
     struct cus_json json = json_to(stdout, CUS_JSON_TIGHT);
     cus_json_open(&json, NULL, '{');
@@ -121,9 +122,9 @@ static void say_ready(struct player *p) {
     fflush(stdout);
 }
 
-/* ---- what is asked ---- */
+/* ---- requests ---- */
 
-/* Of the memory as it is now. */
+/* Answers for the memory as it is now. */
 static void sums(struct player *p) {
     struct notes wrong = {.n = 0};
     size_t n = player_checks(p, &wrong);
@@ -205,7 +206,7 @@ static int usage(void) {
     return 2;
 }
 
-/* --max-memory: of the host, for code, inputs, copies and what is unpacked; 0: no bound. */
+/* --max-memory: host memory for code, inputs, copies and unpacked data; 0: no bound. */
 static bool take_bound(struct cst_bounds *bounds, const char *text) {
     char *end;
     unsigned long long mib = strtoull(text, &end, 10);
@@ -239,7 +240,7 @@ int main(int argc, char **argv) {
     p->trace = cst_open_within(argv[at], &bounds, error, sizeof error);
     if (!p->trace)
         player_fail("%s", error);
-    /* Here as well as in the verbs: it may be another file by now. */
+    /* The verbs check this too, but the file may be another one by now. */
     const char *why = trusted ? NULL : cst_distrust(p->trace);
     if (why)
         player_fail("%s: %s, and a replay runs the code in it (--trust)", argv[at], why);

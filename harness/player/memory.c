@@ -1,6 +1,6 @@
 /*
- * Device memory at the addresses that it had: what is to be mapped follows from the spans, whole
- * granules that several may share. It is mapped from the beginning to the end.
+ * Maps device memory at the recorded addresses, from the beginning to the end of the replay. The
+ * recorded spans decide which granules are mapped; several spans may share a granule.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static int by_range(const void *a, const void *b) {
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* What was reserved, by address. */
+/* The reserved ranges, by address. */
 static const struct cst_span **reserved(const struct player *p, size_t *n) {
     const struct cst_replay *replay = &p->trace->replay;
     const struct cst_span **ranges = player_need(calloc(replay->n_spans + 1, sizeof *ranges));
@@ -32,7 +32,7 @@ static const struct cst_span **reserved(const struct player *p, size_t *n) {
     return ranges;
 }
 
-/* Does from..to lie in one of the ranges, which do not overlap? */
+/* Tells whether from..to lies in one of the ranges, which do not overlap. */
 static bool lies_within(const struct cst_span *const *ranges, size_t n, uint64_t from,
                         uint64_t to) {
     size_t low = 0, high = n;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 2048 }; /* names in a trace may be long, and there may be many of them */
+enum { LINE = 2048 }; /* a trace may have long and many names */
 
 void notes_add(struct notes *notes, const char *format, ...) {
     char line[LINE];

@@ -1,6 +1,6 @@
 /*
- * From the recorded work to ops, in one walk in the order of time, and everything about them that
- * cannot be replayed. No driver is called here.
+ * Turns the recorded works into ops in one walk in the order of time, and gathers what cannot be
+ * replayed. Never calls the driver.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,16 +14,16 @@ enum { CHUNK = 1 << 20 };
 struct planning {
     struct player *p;
     struct spans spans;
-    char *chunk; /* where params and what points to them are put */
+    char *chunk; /* params and data that they point to */
     size_t left;
     size_t patches_room;
-    uint64_t *events; /* handles of those that are recorded, sorted */
+    uint64_t *events; /* handles of the recorded events, sorted */
     size_t n_events;
-    bool *recorded; /* the same: so far */
+    bool *recorded; /* for each: recorded so far */
     bool *thread_seen;
-    uint32_t *same;    /* by code: the first that is the same function; 0: it is the only one */
-    uint32_t *current; /* by such a first code: the one whose settings hold */
-    bool worked;       /* since the step began */
+    uint32_t *same;    /* by code: the first code of the same function; 0: it is the only one */
+    uint32_t *current; /* by such a first code: the code whose settings hold now */
+    bool worked;       /* there was work since the step began */
 };
 
 static void *arena(struct planning *plan, size_t bytes) {
@@ -57,7 +57,7 @@ static void patch(struct planning *plan, void *word, const struct cst_span *span
     p->patches[p->n_patches++] = (struct player_patch){word, span};
 }
 
-/* Device memory that work names, at *word. */
+/* A device address of a work, at *word. */
 static void device_address(struct planning *plan, CUdeviceptr *word, uint64_t bytes,
                            const char *of) {
     struct player *p = plan->p;
@@ -81,7 +81,7 @@ static void device_address(struct planning *plan, CUdeviceptr *word, uint64_t by
                   span->address, call);
 }
 
-/* A word of a kernel's params. Most are device memory, or no address. */
+/* A word of a kernel's params: usually a device address, or no address. */
 static void param(struct planning *plan, const struct cst_work *work, uint8_t *at) {
     struct player *p = plan->p;
     uint64_t word;
@@ -124,7 +124,7 @@ static bool is_same(const struct cst_code *a, const struct cst_code *b) {
     return a->name == b->name && a->module == b->module && a->kernel == b->kernel;
 }
 
-/* A function has a record for each set of settings that it was launched with. */
+/* A function has a record for each set of settings with which it was launched. */
 static void find_same(struct planning *plan) {
     const struct cst_replay *replay = &plan->p->trace->replay;
     const struct cst_code **codes = player_need(calloc(replay->n_codes + (size_t)1, sizeof *codes));
@@ -144,7 +144,7 @@ static void find_same(struct planning *plan) {
     free(codes);
 }
 
-/* Settings that are not those of its last launch, or may not be. */
+/* Tells whether the settings may differ from those of the function's last launch. */
 static bool settings_change(struct planning *plan, const struct cst_work *work) {
     uint32_t function = work->head.flags == CST_WORK_LAUNCH ? plan->same[work->code] : 0;
     if (!function || plan->current[function] == work->code)
@@ -221,7 +221,7 @@ static void set(struct planning *plan, struct player_op *op) {
         device_address(plan, &op->memset.to, bytes, "memset");
 }
 
-/* Which of the program's memory a copy to the host goes to; NULL: pageable memory. */
+/* The program's memory that a copy to the host writes; NULL: pageable memory. */
 static const struct cst_span *host_of(struct planning *plan, uint64_t address, uint64_t bytes) {
     const struct cst_span *span = spans_find(&plan->spans, address);
     if (span && (span->what != CST_SPAN_HOST || bytes > span->bytes - (address - span->address)))
@@ -283,7 +283,7 @@ static int by_handle(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* All handles that are ever recorded, each once. */
+/* Finds all handles that are ever recorded, each once. */
 static void find_events(struct planning *plan) {
     const struct cst_replay *replay = &plan->p->trace->replay;
     size_t n = 0;
@@ -298,7 +298,7 @@ static void find_events(struct planning *plan) {
     plan->recorded = player_need(calloc(plan->n_events + 1, sizeof *plan->recorded));
 }
 
-/* Has it been recorded so far? NULL: it never is. */
+/* Returns whether the event has been recorded so far; NULL if it never is. */
 static bool *recorded(const struct planning *plan, uint64_t handle) {
     const uint64_t *found =
         bsearch(&handle, plan->events, plan->n_events, sizeof handle, by_handle);
@@ -310,7 +310,7 @@ static bool was_recorded(const struct planning *plan, uint64_t handle) {
     return it && *it;
 }
 
-/* False: it comes to nothing, each time. */
+/* Returns false if the op never has an effect. */
 static bool order(struct planning *plan, struct player_op *op) {
     const struct cst_work *work = op->work;
     switch (work->head.flags) {
@@ -329,7 +329,7 @@ static bool order(struct planning *plan, struct player_op *op) {
     }
 }
 
-/* The host waits: a step ends where there was work in it. Who asks about an event does not wait. */
+/* The host waits, so a step ends if it had work. Asking about an event is no wait. */
 static void end_step(struct planning *plan, struct player_op *op) {
     bool waits = op->sync && (op->what >= PLAYER_SYNC_STREAM || op->what == PLAYER_DOWNLOAD ||
                               op->what == PLAYER_UPLOAD);
@@ -340,7 +340,7 @@ static void end_step(struct planning *plan, struct player_op *op) {
     }
 }
 
-/* ---- all of it ---- */
+/* ---- all ops ---- */
 
 static bool take(struct planning *plan, const struct cst_work *work, struct player_op *op) {
     *op = (struct player_op){.thread = work->head.thread,
@@ -412,8 +412,8 @@ static int by_global(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Those that a launch or a copy names, and those of code that is launched: it may name them by
- * itself. Sorted by their records' addresses, as patches are. */
+/* Finds the variables that a launch or a copy names, and all variables of launched code, which
+ * may use them itself. Sorted by their records' addresses, as patches are. */
 static void find_globals(struct player *p) {
     const struct cst_replay *replay = &p->trace->replay;
     bool *launched = player_need(calloc(replay->n_modules + (size_t)1, sizeof *launched));

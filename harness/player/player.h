@@ -1,8 +1,8 @@
 /*
- * Playing a replayable trace: what its parts share. One thread; one device, its primary context.
+ * What the parts of the player share. One thread; one device, its primary context.
  *
- * First everything is looked at, and what cannot be replayed is gathered as obstacles. Only where
- * there is none, memory is mapped, code is loaded, ops are bound to them, and then they are issued.
+ * The player first checks everything and gathers what cannot be replayed as obstacles. Only if
+ * there is none, it maps memory, loads code, binds ops to both, and issues the ops.
  */
 #ifndef CUSPLICE_PLAYER_PLAYER_H
 #define CUSPLICE_PLAYER_PLAYER_H
@@ -15,31 +15,31 @@
 /* ---- code (code.c, image.c) ---- */
 
 struct player_image {
-    void *bytes; /* NULL: not there */
-    bool cubin;  /* machine code of one GPU alone */
+    void *bytes; /* NULL: missing */
+    bool cubin;  /* machine code for one kind of GPU */
     CUmodule module;
     CUlibrary library;
 };
 
-/* A variable of a module, at its address when it was recorded, and here. */
+/* A variable of a module: its recorded address, and its address here. */
 struct player_global {
     const struct cst_span *span; /* globals are sorted by it */
-    CUdeviceptr here;            /* 0: the module has none of that name */
-    void *contents;              /* as the module was loaded */
+    CUdeviceptr here;            /* 0: the module has no variable of that name */
+    void *contents;              /* its contents when the module was loaded */
 };
 
 /* ---- memory (memory.c) ---- */
 
-/* Device memory in one piece, mapped as one. */
+/* A contiguous piece of device memory, mapped as one. */
 struct player_run {
     uint64_t address, bytes;
-    uint64_t *hashes; /* of its pieces, before a pass (restore.c) */
+    uint64_t *hashes; /* hashes of its parts before a pass (restore.c) */
 };
 
-/* What a pass changes, and how it is put back. */
+/* Memory that a pass changes, and its original contents. */
 struct player_dirty {
     uint64_t address, bytes;
-    void *contents; /* NULL: too much in all */
+    void *contents; /* NULL: too much to keep */
 };
 
 /* ---- ops (plan.c, bind.c, issue.c) ---- */
@@ -52,7 +52,7 @@ enum player_what {
     PLAYER_UPLOAD,
     PLAYER_DOWNLOAD,
     PLAYER_MOVE,
-    PLAYER_SET, /* settings of a function, where the program changed them between launches */
+    PLAYER_SET, /* sets a function's settings, if the program changed them between launches */
     PLAYER_RECORD,
     PLAYER_WAIT,
     PLAYER_SYNC_STREAM,
@@ -62,9 +62,9 @@ enum player_what {
 
 struct player_op {
     enum player_what what;
-    bool sync;  /* memset, copy: by a call without Async */
-    bool first; /* of its thread */
-    bool last;  /* of its step: the host has waited then */
+    bool sync;  /* memset or copy by a call without Async */
+    bool first; /* the first op of its thread */
+    bool last;  /* the last op of its step: the host has waited then */
     uint32_t thread;
     uint64_t gap_ns;
     CUstream stream;
@@ -73,7 +73,7 @@ struct player_op {
         struct {
             CUfunction function;
             void **params;
-            CUlaunchConfig *config; /* with attributes */
+            CUlaunchConfig *config; /* for a launch with attributes */
         } launch;
         struct {
             CUdeviceptr to;
@@ -84,44 +84,44 @@ struct player_op {
             CUdeviceptr to, from;
             union {
                 void *host;
-                const struct cst_span *span; /* of a download, until player_hosts */
+                const struct cst_span *span; /* of a download, until player_hosts runs */
             };
             size_t bytes;
         } copy;
         CUevent event;
-        const struct player *player; /* PLAYER_SET: of the function that the work names */
+        const struct player *player; /* PLAYER_SET: for the function that the work names */
     };
 };
 
-/* A word that holds an address of a variable: in params or in an op. */
+/* A word in params or in an op that holds a variable's address. */
 struct player_patch {
-    void *word; /* perhaps not aligned */
+    void *word; /* may be unaligned */
     const struct cst_span *span;
 };
 
-/* Host memory on one side of copies, as the program had it. */
+/* Host memory of copies, as the program had it. */
 struct player_host {
     const struct cst_span *span; /* NULL: pageable memory */
-    uint64_t from, to;           /* addresses of it that copies write; 0 on of pageable memory */
+    uint64_t from, to;           /* its part that copies write; from 0 on for pageable memory */
     void *here;
 };
 
-/* How long the host takes between calls of typical steps. */
+/* The time between calls of typical steps. */
 enum player_pace {
-    PLAYER_RECORDED, /* as it did */
-    PLAYER_FASTEST,  /* as in the fastest of the steps that are alike */
+    PLAYER_RECORDED, /* as recorded */
+    PLAYER_FASTEST,  /* as in the fastest of equal steps */
     PLAYER_UNPACED,
 };
 
-/* What the host has done before it waits: calls, work among them, and how long they took in the
- * last pass. */
+/* A step: its calls until the host waits, the work among them, and its time in the last pass. */
 struct player_step {
     size_t n_ops;
-    bool typical; /* there is more work in steps of so many calls than in others of one length */
+    bool typical; /* the steps with this number of calls hold more work than those with any other
+                     number */
     uint64_t ns;
 };
 
-/* Params, and what points to them: memory behind this, which is never moved. */
+/* Memory for params and what they point to, after this header; it never moves. */
 struct player_chunk {
     struct player_chunk *before;
     uint64_t reserved;
@@ -130,8 +130,8 @@ struct player_chunk {
 struct player {
     struct cst_trace *trace;
     struct notes obstacles, warnings;
-    bool no_memory;           /* ... of the device, is an obstacle */
-    uint64_t may_take, taken; /* bytes of the host's memory for code, inputs and copies */
+    bool no_memory;           /* an obstacle: too little device memory */
+    uint64_t may_take, taken; /* bytes of the host for code, inputs, copies: bound, and used */
     enum player_pace pace;
 
     CUdevice device;
@@ -141,14 +141,14 @@ struct player {
 
     struct player_image *images; /* by id of the module */
     CUfunction *functions;       /* by id of the code */
-    bool *used;                  /* the same: a launch names it */
+    bool *used;                  /* by id of the code: a launch names it */
     struct player_global *globals;
     size_t n_globals;
-    const struct player_global **places; /* those that are here, by address, one for each */
+    const struct player_global **places; /* variables here, one for each recorded address */
     size_t n_places;
 
     size_t granule;
-    struct player_run *runs; /* by address; the union of all device memory */
+    struct player_run *runs; /* by address; together all device memory */
     size_t n_runs;
     uint64_t memory_bytes;
     void *staging;
@@ -165,75 +165,78 @@ struct player {
     size_t n_patches;
     struct player_host *hosts;
     size_t n_hosts;
-    struct player_chunk *chunks; /* the last one */
+    struct player_chunk *chunks; /* the newest chunk */
     void **inputs;               /* by id */
     uint64_t *input_bytes;
-    uint8_t *input_pinned; /* wanted so */
+    uint8_t *input_pinned; /* the program's memory was pinned */
     uint32_t n_inputs;
     struct player_clock *clocks; /* by thread */
 };
 
 enum {
     PLAYER_STAGING = 16 << 20,
-    PLAYER_TAKE_MIB = 4096,  /* may_take, and 100 times the length of the trace; --max-memory */
-    PLAYER_DIRTY_MIB = 2048, /* more than that of host memory is not kept to put it back */
+    PLAYER_TAKE_MIB = 4096,  /* MiB for may_take, beside 100 times the length of the trace;
+                                --max-memory changes it */
+    PLAYER_DIRTY_MIB = 2048, /* MiB of host memory to keep changed contents; more is not kept */
 };
 
 /* ---- main.c; a test brings its own ---- */
 
-/* Exits with a line on stdout where there is none. */
+/* Prints a line on stdout and exits if `memory` is NULL. */
 void *player_need(void *memory);
-/* Says what failed, on stdout, and ends the process. */
+/* Prints on stdout what failed, and ends the process. */
 void player_fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
-/* The same where `result` is an error. */
+/* The same if `result` is an error. */
 void player_check(CUresult result, const char *call);
 
-/* ---- what can be done ---- */
+/* ---- the parts, in order ---- */
 
-/* look.c: all that the trace says, as far as no driver is needed; obstacles and warnings.
- * `granule`, `capability` and `gpu` must be there. */
+/* look.c: checks the trace as far as possible without a driver; makes obstacles and warnings.
+ * `granule`, `capability` and `gpu` must be set. */
 void player_look(struct player *p);
-/* For tests: frees what player_look made, but for the trace. */
+/* For tests: frees everything that player_look made, but not the trace. */
 void player_forget(struct player *p);
-/* So much more of the host's memory is to be taken, for `what`. Obstacle: more than it may. */
+/* Counts more host memory for `what`. Makes an obstacle if it is more than the bound. */
 bool player_take(struct player *p, uint64_t bytes, const char *what);
 
-/* steps.c: which steps there are, and which of them are typical. */
+/* steps.c: finds the steps, and which of them are typical. */
 void player_steps(struct player *p);
-/* The median of the typical ones in the last pass, ns. */
+/* The median time of the typical steps in the last pass, ns. */
 uint64_t player_step_ns(const struct player *p);
 
-/* image.c: finds the bytes of each module that a launch or a variable needs; obstacles. */
+/* image.c: finds the bytes of each module that a launch or a variable needs; makes obstacles. */
 void player_images(struct player *p);
 
 /* code.c */
 void player_load(struct player *p);
-/* Gives the function the settings that its record has. */
+/* Gives the function the settings of its record. */
 CUresult player_set(const struct player *p, uint32_t code);
-/* The address here of what was at `address` in that variable; 0: it is not there. */
+/* The address here of `address` in that variable; 0: the variable is missing. */
 CUdeviceptr player_global_at(const struct player *p, const struct cst_span *span);
 
-/* memory.c: what is mapped, from the spans alone; obstacles. */
+/* memory.c: decides from the spans alone what to map; makes obstacles. */
 void player_memory_plan(struct player *p);
 bool player_memory_has(const struct player *p, uint64_t address, uint64_t bytes);
-/* Takes the addresses, before a context takes any. Obstacle: they cannot be had. */
+/* Reserves the addresses before a context takes any. Makes an obstacle if they are taken. */
 void player_memory_reserve(struct player *p);
-/* Maps memory there. Obstacle: there is too little. */
+/* Maps memory there. Makes an obstacle if there is too little. */
 void player_memory_map(struct player *p);
-/* restore.c: contents as the recording began. */
+/* restore.c: sets all contents as at the begin of the recording. */
 void player_restore(struct player *p);
-/* The same, behind a pass: what passes change alone. */
+/* The same after a pass, for memory that passes change. */
 void player_restore_dirty(struct player *p);
-/* Before and behind a first pass on restored memory: finds out what passes change. */
+/* player_watch before a first pass on restored memory, player_compare after it: find out what
+ * passes change. */
 void player_watch(struct player *p);
 void player_compare(struct player *p);
-/* Holds the memory against the trace: how many differ; those that do into `wrong`. */
+/* Compares memory with the trace: returns the number of differences, and describes them in
+ * `wrong`. */
 size_t player_checks(struct player *p, struct notes *wrong);
 
-/* plan.c: the ops, as far as no driver is needed; obstacles. */
+/* plan.c: makes the ops as far as possible without a driver; makes obstacles. */
 void player_plan(struct player *p);
-/* hosts.c: the memory that downloads go to; each then names it by its number. Obstacle: too much.
- */
+/* hosts.c: makes the memory of downloads, which then name it by number. Makes an obstacle if it
+ * is too much. */
 void player_hosts(struct player *p);
 /* bind.c: functions, streams, events, host memory, variables. */
 void player_bind(struct player *p);

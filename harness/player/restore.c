@@ -1,10 +1,10 @@
 /*
- * The contents of device memory: as the recording began; what a pass changes of it; and what the
- * recording says of the end.
+ * The contents of device memory: at the begin of the recording, what a pass changes, and the
+ * recorded end.
  *
- * Which pieces a pass changes is found out once, by sums before and behind it. Between passes those
- * alone are put back, so that each pass does the same; all of it out of the trace where they are
- * too much to be kept.
+ * The player finds out once, by sums before and after a pass, which parts of memory a pass changes.
+ * Between passes it puts these parts back, so each pass does the same. If they are too large to
+ * keep, the player reads all contents from the trace again.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void settle(void) {
     player_check(player_cu.cuCtxSynchronize(), "cuCtxSynchronize");
 }
 
-/* Where what the trace has at that address is here; 0: nowhere, or not all of it. */
+/* The address here of memory at a recorded address; 0 if it is missing in part. */
 static CUdeviceptr here(const struct player *p, uint64_t address, uint64_t bytes) {
     if (player_memory_has(p, address, bytes))
         return address;
@@ -50,7 +50,7 @@ static void load_part(struct player *p, const struct cst_part *part) {
     char error[600];
     CUdeviceptr to = here(p, part->offset, part->bytes);
     if (!to || !part->bytes)
-        return; /* of memory that nothing of the trace uses */
+        return; /* memory that the trace never uses */
     char *bytes = player_need(malloc(part->bytes));
     if (!cst_data_load(p->trace, part, bytes, error, sizeof error))
         player_fail("%s", error);
@@ -77,7 +77,7 @@ void player_restore(struct player *p) {
 
 /* ---- what a pass changes ---- */
 
-/* Sums up the pieces of a run; calls `differs` with those that are not as they were before. */
+/* Sums up the parts of a run; calls `differs` for those that changed. */
 static void sum_run(struct player *p, struct player_run *run,
                     void (*differs)(struct player *, uint64_t address, uint64_t bytes)) {
     char *buffer = staging(p);
@@ -119,7 +119,7 @@ static void add_dirty(struct player *p, uint64_t address, uint64_t bytes) {
     p->dirty[p->n_dirty++] = (struct player_dirty){address, bytes, NULL};
 }
 
-/* Ends with the memory restored. */
+/* Restores the memory at its end. */
 void player_compare(struct player *p) {
     if (p->dirty_known)
         return;
@@ -158,7 +158,7 @@ void player_restore_dirty(struct player *p) {
     settle();
 }
 
-/* ---- what the trace says of the end ---- */
+/* ---- the recorded end ---- */
 
 static uint64_t sum_at(struct player *p, CUdeviceptr at, uint64_t bytes) {
     XXH3_state_t *state = player_need(XXH3_createState());

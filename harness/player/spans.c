@@ -1,4 +1,4 @@
-/* A sorted array of what is there now. */
+/* A sorted array of the spans that are there now. */
 #include "harness/player/spans.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ void spans_end(struct spans *spans) {
     free(spans->alive);
 }
 
-/* The first that begins behind the address. */
+/* The first span that begins after the address. */
 static size_t behind(const struct spans *spans, uint64_t address) {
     size_t low = 0, high = spans->n;
     while (low < high) {

@@ -1,8 +1,8 @@
 /*
- * Steps, as a program makes them: from one wait of the host to the next.
+ * Finds the steps of a program: from one wait of the host to the next.
  *
- * A program's first steps upload and prepare, and its last ones may be short; what it is about are
- * those in which most of the work is. Their length in calls tells them from the others.
+ * A program's first steps upload and prepare, and its last steps may be short. The typical steps
+ * are those with most of the work; their number of calls tells them from the others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static int by_time(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Do both issue the same calls? Each of a thread that has issued before. */
+/* Do both steps issue the same calls, without a thread's first call? */
 static bool alike(const struct player_op *a, const struct player_op *b, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (a[i].what != b[i].what || a[i].thread != b[i].thread || a[i].first || b[i].first)
@@ -34,8 +34,8 @@ static uint64_t by_itself(const struct player_op *ops, size_t n) {
     return ns;
 }
 
-/* Whatever else a host works on makes steps slower, nothing makes them faster: all that are like
- * the fastest typical step take the time that it took between its calls. */
+/* Other work of the host only makes steps slower. So all steps that equal the fastest typical
+ * one take the times between its calls. */
 static void all_as_the_fastest(struct player *p) {
     const struct player_op *fastest = NULL;
     uint64_t least = UINT64_MAX;
@@ -54,7 +54,7 @@ static void all_as_the_fastest(struct player *p) {
                 ops[k].gap_ns = fastest[k].gap_ns;
 }
 
-/* The length of steps that together hold most ops; the longer one where two hold as many. */
+/* The length of steps that together hold most ops; the larger one if two are equal. */
 static size_t typical_length(const struct player *p) {
     size_t *lengths = player_need(calloc(p->n_steps + 1, sizeof *lengths));
     size_t best = 0, most = 0;
@@ -84,7 +84,8 @@ void player_steps(struct player *p) {
     size_t length = typical_length(p);
     for (size_t i = 0; i < p->n_steps; i++)
         p->steps[i].typical = p->steps[i].n_ops == length;
-    /* Nobody waits for a program to start: what is not measured goes as fast as it can. */
+    /* No one waits for a program's start, so steps that are not measured run as fast as
+     * possible. */
     for (size_t i = 0, step = 0; i < p->n_ops; i++) {
         if (!p->steps[step].typical)
             p->ops[i].gap_ns = 0;

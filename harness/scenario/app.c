@@ -1,12 +1,12 @@
 /*
- * A program that speaks to cusplice where it is there (shim/include/cusplice.h), and does the same
- * without it.
+ * A program that uses shim/include/cusplice.h: it tells cusplice about itself if the library is
+ * loaded, and does the same work without it.
  */
 #include "harness/scenario/sc.h"
 #include "shim/include/cusplice.h"
 
-/* Never synchronises before the end, marks its steps, goes by itself in a part of each, and looks
- * at its counters, which are those of a program of launches alone. */
+/* The program marks its steps and never synchronises before the end. cusplice is suspended for a
+ * part of each step. The program reads its counters, which count launches alone. */
 int sc_run_app_marks(struct sc *sc) {
     struct cusplice_counters before = {0}, after = {0};
     CUstream s;

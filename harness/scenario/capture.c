@@ -1,9 +1,9 @@
 /*
- * Programs that capture by themselves: what they record must be exactly what they asked for between
- * begin and end, and what they launch outside must stay outside.
+ * Programs that capture graphs themselves. A capture must hold exactly the calls between its begin
+ * and its end; launches outside must stay outside.
  *
- * Main thread; capture_other_thread and capture_global have a second one, handed the turn by a
- * semaphore.
+ * Main thread. capture_other_thread and capture_global have a second thread, and a semaphore passes
+ * the turn.
  */
 #include "harness/scenario/sc.h"
 
@@ -89,8 +89,8 @@ int sc_run_capture_each_step(struct sc *sc) {
     return 0;
 }
 
-/* Work of the legacy stream is still pending when a blocking stream starts to capture: it may not
- * be issued later. */
+/* A blocking stream begins a capture while work of the legacy stream is pending. That work must
+ * be issued before. */
 int sc_run_capture_pending_legacy(struct sc *sc) {
     CUstream s, other;
     sc_start(sc);
@@ -108,7 +108,7 @@ int sc_run_capture_pending_legacy(struct sc *sc) {
         for (unsigned i = 0; i < 7; i++) {
             sc_chain(sc, s, y, 5, step + i, N);
         }
-        /* Not allowed while a blocking stream captures, and it ends that capture. */
+        /* Not allowed while a blocking stream captures; it ends that capture. */
         if (step % 5 == 4) {
             CUgraph none = NULL;
             sc_code(sc, sc_launch(sc, sc->fn[SC_chain], N / 64, 64, 0, NULL,
@@ -207,15 +207,15 @@ int sc_run_capture_other_thread(struct sc *sc) {
     return 0;
 }
 
-/* With mode GLOBAL an unsafe call of any thread would spoil the capture: also one that a library
- * makes on its own. */
+/* With mode GLOBAL an unsafe call of any thread spoils the capture, also a call that a library
+ * makes itself. */
 int sc_run_capture_global(struct sc *sc) {
     sc_start(sc);
     beside_a_capture(sc, CU_STREAM_CAPTURE_MODE_GLOBAL);
     return 0;
 }
 
-/* Captures that end badly in several ways, and ordinary launches that go on behind them. */
+/* Captures that end badly in several ways; ordinary launches follow. */
 int sc_run_capture_failing(struct sc *sc) {
     CUstream s, t;
     CUevent e;
@@ -232,7 +232,7 @@ int sc_run_capture_failing(struct sc *sc) {
         CUresult code = CUDA_SUCCESS;
         CUdeviceptr p = 0;
         switch (step % 5) {
-        case 0: /* ends what never began */
+        case 0: /* ends a capture that never began */
             code = sc_code(sc, sc->cu.StreamEndCapture(s, &graph));
             break;
         case 1: /* synchronises a stream that captures */
@@ -241,7 +241,7 @@ int sc_run_capture_failing(struct sc *sc) {
             sc_code(sc, sc->cu.StreamSynchronize(s));
             code = sc_code(sc, sc->cu.StreamEndCapture(s, &graph));
             break;
-        case 2: /* a second stream is drawn in and never joined */
+        case 2: /* a second stream joins the capture and never comes back */
             OK(sc->cu.StreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
             sc_chain(sc, s, x, 5, step, N);
             OK(sc->cu.EventRecord(e, s));
@@ -249,7 +249,7 @@ int sc_run_capture_failing(struct sc *sc) {
             sc_chain(sc, t, x, 7, step, N);
             code = sc_code(sc, sc->cu.StreamEndCapture(s, &graph));
             break;
-        case 3: /* allocates on the thread that captures, which its mode forbids */
+        case 3: /* allocates on the capturing thread, which the capture's mode forbids */
             OK(sc->cu.StreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
             sc_chain(sc, s, x, 5, step, N);
             if (sc_code(sc, sc->cu.MemAlloc(&p, 64)) == CUDA_SUCCESS) {
@@ -257,7 +257,7 @@ int sc_run_capture_failing(struct sc *sc) {
             }
             code = sc_code(sc, sc->cu.StreamEndCapture(s, &graph));
             break;
-        default: /* begins twice; the first goes on */
+        default: /* begins twice; the first capture goes on */
             OK(sc->cu.StreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
             sc_code(sc, sc->cu.StreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
             sc_chain(sc, s, x, 9, step, N);
@@ -279,7 +279,7 @@ int sc_run_capture_failing(struct sc *sc) {
     return 0;
 }
 
-/* Fork and join of two streams inside a capture, with older work of the drawn-in stream pending. */
+/* Fork and join of two streams inside a capture; the second stream has older work pending. */
 int sc_run_capture_fork_join(struct sc *sc) {
     CUstream s, t;
     CUevent fork, join;
@@ -316,7 +316,7 @@ int sc_run_capture_fork_join(struct sc *sc) {
     return 0;
 }
 
-/* A graph that the program makes node by node, and patches. */
+/* The program makes a graph node by node, and patches it. */
 int sc_run_graph_program(struct sc *sc) {
     CUstream s;
     CUgraph graph;
@@ -358,8 +358,8 @@ int sc_run_graph_program(struct sc *sc) {
     return 0;
 }
 
-/* A driver may be newer than whatever sits above it: here a capture begins by a call that only the
- * simulator has. */
+/* A driver may be newer than the library: here only the simulator has the call that begins a
+ * capture. */
 int sc_run_capture_unknown(struct sc *sc) {
     CUstream s;
     void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

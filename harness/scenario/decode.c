@@ -1,8 +1,6 @@
 /*
- * Loops of the kind that a decoder makes: the same launches every step, scalars and one grid that
- * grow, a synchronise and a value that the host looks at.
- *
- * Runs on the main thread.
+ * Loops like those of a decoder: the same launches in each step, scalars and one grid that grow, a
+ * synchronisation, and a value that the host reads. Main thread.
  */
 #include "harness/scenario/sc.h"
 
@@ -14,7 +12,7 @@ enum {
     KV_DIM = KV_HEADS * HEAD_DIM,
     MAX_LEN = 256,
     LAYERS = 2,
-    START = 52 /* so that attention needs a second chunk in the middle of the run */
+    START = 52 /* attention then needs a second chunk in the middle of the run */
 };
 
 struct layer {
@@ -89,8 +87,8 @@ static void model_make(struct sc *sc, struct model *m) {
         host[d] = (float)sc_random(sc, 1000) / 500.0f - 1.0f;
     }
     OK(sc->cu.MemcpyHtoD(m->x, host, sizeof(host)));
-    /* A copy from pageable memory returns when its source is read, and a non-blocking stream does
-     * not wait for it. */
+    /* A copy from pageable memory returns when its source was read, and a non-blocking stream
+     * does not wait for the copy. */
     OK(sc->cu.CtxSynchronize());
 }
 
@@ -111,7 +109,7 @@ int sc_run_decode_loop(struct sc *sc) {
         OK(sc->cu.MemcpyDtoHAsync(token, m.token, sizeof(*token), s));
         OK(sc->cu.StreamSynchronize(s));
         said = sc_hash(said, token, sizeof(*token));
-        /* The token decides a scalar of the next step, as an embedding would. */
+        /* The token sets a scalar of the next step, as an embedding does. */
         sc_axpy(sc, s, m.x, m.layer[0].weight, 0.01f * (float)(*token + 1), DIM);
     }
     sc_say(sc, "tokens: %016llx", (unsigned long long)said);
@@ -119,8 +117,8 @@ int sc_run_decode_loop(struct sc *sc) {
     return 0;
 }
 
-/* The same loop on the legacy stream with a blocking copy as the only synchronisation, as simple
- * programs do it. */
+/* The same loop on the legacy stream. A blocking copy is its only synchronisation, as in simple
+ * programs. */
 int sc_run_decode_legacy(struct sc *sc) {
     struct model m;
     sc_start(sc);

@@ -1,8 +1,6 @@
 /*
- * Steps that are alike but not equal: another kernel, or one more, or one less, at a place that
- * varies.
- *
- * Runs on the main thread.
+ * Steps that are alike but not equal: at a varying place there is another kernel, one more or one
+ * less. Main thread.
  */
 #include "harness/scenario/sc.h"
 
@@ -67,14 +65,13 @@ static void diverging(struct sc *sc, bool replace, unsigned quiet) {
     sc_digest(sc);
 }
 
-/* From the 8th step on, in every other step another kernel stands in the place of the expected one.
- */
+/* From the 8th step on, every other step has another kernel in place of the expected one. */
 int sc_run_diverge_replace(struct sc *sc) {
     diverging(sc, true, 8);
     return 0;
 }
 
-/* ... or comes in between. */
+/* The same, with an additional kernel. */
 int sc_run_diverge_insert(struct sc *sc) {
     diverging(sc, false, 8);
     return 0;
@@ -97,8 +94,8 @@ int sc_run_diverge_length(struct sc *sc) {
     return 0;
 }
 
-/* The same kernels with the same shapes on either of two branches that the host takes by what it
- * read. */
+/* The host chooses one of two branches by a value that it read. Both have the same kernels and
+ * shapes. */
 int sc_run_diverge_branch(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -207,8 +204,8 @@ int sc_run_eager_tenth(struct sc *sc) {
     return 0;
 }
 
-/* In some places either of two functions stands, with another number and size of parameters, and
- * what follows is always the same. */
+/* At some places either of two functions comes, with other numbers and sizes of parameters. The
+ * following launches are always the same. */
 int sc_run_swap_functions(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -239,7 +236,7 @@ int sc_run_swap_functions(struct sc *sc) {
     return 0;
 }
 
-/* The same endless row of launches, synchronised at places that move. */
+/* The same endless sequence of launches, with synchronisations at places that move. */
 int sc_run_moving_sync(struct sc *sc) {
     CUstream s;
     unsigned next = 0, at = 0;

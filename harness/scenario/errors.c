@@ -1,8 +1,6 @@
 /*
- * Calls that fail: each must fail with the code and at the call at which it fails without anything
- * underneath, and what stands around it must be as if it had not been there.
- *
- * Runs on the main thread.
+ * Calls that fail. Each must fail at the same call and with the same code as without the library,
+ * and must not affect the calls around it. Main thread.
  */
 #include "harness/scenario/sc.h"
 
@@ -47,7 +45,7 @@ static CUresult bad(struct sc *sc, CUstream s, CUdeviceptr x, unsigned which) {
 
 enum { BAD = 11 };
 
-/* One bad call at a place that moves through the step. */
+/* One bad call in each step, at a place that moves. */
 int sc_run_errors(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -69,8 +67,7 @@ int sc_run_errors(struct sc *sc) {
     return 0;
 }
 
-/* Memsets and copies past the end of their memory, and of memory that was freed: refused at the
- * call. */
+/* Memsets and copies past the end of their memory, and of freed memory: the call fails. */
 int sc_run_errors_memory(struct sc *sc) {
     CUstream s;
     CUdeviceptr gone;
@@ -104,7 +101,7 @@ int sc_run_errors_memory(struct sc *sc) {
     return 0;
 }
 
-/* Without a context, with the wrong one, and errno, which belongs to the program. */
+/* Calls without a context and with the wrong one; errno stays the program's. */
 int sc_run_errors_context(struct sc *sc) {
     CUstream s;
     CUcontext now;
@@ -135,7 +132,7 @@ int sc_run_errors_context(struct sc *sc) {
         errno = 77;
         OK(sc->cu.StreamSynchronize(s));
         if (errno != 77 &&
-            step > 2) { /* what the driver itself does to it at first is its own business */
+            step > 2) { /* the first steps are left out: there the driver itself may change errno */
             sc_fail("a synchronise changed errno");
         }
     }
@@ -143,8 +140,8 @@ int sc_run_errors_context(struct sc *sc) {
     return 0;
 }
 
-/* A kernel that fails ruins the context: everything behind it fails, what stood before it was done.
- */
+/* A kernel that fails ruins the context: everything after it fails, and everything before it is
+ * done. */
 int sc_run_sticky_error(struct sc *sc) {
     CUstream s;
     CUfunction trap;
@@ -182,7 +179,7 @@ int sc_run_sticky_error(struct sc *sc) {
     return 0;
 }
 
-/* Half-way the program asks for a core dump of the GPU should a kernel fail. None does. */
+/* Half-way the program asks for a GPU core dump in case a kernel fails; none fails. */
 int sc_run_core_dumps(struct sc *sc) {
     typedef CUresult (*set_fn)(CUcoredumpSettings, void *, size_t *);
     CUstream s;
@@ -196,7 +193,7 @@ int sc_run_core_dumps(struct sc *sc) {
     unsigned steps = sc_steps(sc, 32);
     for (unsigned step = 0; step < steps; step++) {
         if (step == steps / 2 && set) {
-            set(CU_COREDUMP_ENABLE_ON_EXCEPTION, &yes, &size); /* may be too late for the driver */
+            set(CU_COREDUMP_ENABLE_ON_EXCEPTION, &yes, &size); /* the driver may refuse it by now */
         }
         for (unsigned i = 0; i < 20; i++) {
             sc_chain(sc, s, x, 3, step + i, N);

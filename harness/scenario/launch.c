@@ -1,8 +1,8 @@
 /*
  * Launches of the micro kernels, one function each.
  *
- * Any thread may call these; they hold no lock and touch nothing of struct sc but the function
- * table and the handles.
+ * Any thread may call them. They hold no lock, and use only the function table and handles of
+ * struct sc.
  */
 #include "harness/scenario/sc.h"
 

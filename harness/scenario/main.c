@@ -1,8 +1,6 @@
 /*
- * scenario NAME [--route R] [--steps N] [--seed S]: runs one scenario. --list names them all, one a
- * line.
- *
- * Holds the table of scenarios. Runs on the main thread.
+ * scenario NAME [--route R] [--steps N] [--seed S]: runs one scenario of the table here. --list
+ * prints all names, one a line. Main thread.
  */
 #include "harness/scenario/sc.h"
 

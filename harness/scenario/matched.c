@@ -1,8 +1,6 @@
 /*
- * Ops that are what they were in the step before, in every form that tools/hotpath counts: steps of
- * one form until it is settled, and as many again.
- *
- * Runs on the main thread.
+ * Ops that equal those of the step before, in each form that tools/hotpath counts. Each form runs
+ * until its graphs are settled, then as many steps again. Main thread.
  */
 #include "harness/scenario/sc.h"
 
@@ -42,7 +40,7 @@ static void all_changed(const struct matched *m) {
         join(m, m->words + 8 * ((m->turn + i) % WORDS), i + m->turn, 2 * m->turn + 1, m->turn);
 }
 
-/* One of four sizes of shared memory, each time in another order. */
+/* One of four sizes of shared memory, in another order each time. */
 static void another_shape(const struct matched *m) {
     for (unsigned i = 0; i < LAUNCHES; i++) {
         unsigned long long mixed = (i * LAUNCHES + m->turn) * 0x9e3779b97f4a7c15u;
@@ -74,7 +72,7 @@ static void attribute(const struct matched *m) {
                                     NULL));
 }
 
-/* tools/hotpath takes the counters whenever this is called. */
+/* Each call makes tools/hotpath take the counters. */
 __attribute__((noinline)) static void matched_half(void) {
     __asm__ volatile("");
 }

@@ -1,7 +1,6 @@
 /*
- * Memsets and copies of every kind, and memory that comes and goes under the launches.
- *
- * Runs on the main thread.
+ * Memsets and copies of all kinds, and memory that is allocated and freed between launches. Main
+ * thread.
  */
 #include "harness/scenario/sc.h"
 
@@ -32,7 +31,7 @@ int sc_run_memsets(struct sc *sc) {
         OK(sc->cu.MemsetD8Async(y + 5, b, step % 4 ? 40 : 41, s));
         OK(sc->cu.MemsetD32Async(y + 512, step, step % 2 ? 100 : 50, s));
         if (step % 6 == 5) {
-            /* Without Async they are ordered by the legacy stream, so first wait for s. */
+            /* Forms without Async are ordered by the legacy stream, so wait for s first. */
             OK(sc->cu.StreamSynchronize(s));
             OK(sc->cu.MemsetD8(x + 9, b, 3));
             OK(sc->cu.MemsetD16(x + 90, h, 3));
@@ -45,7 +44,7 @@ int sc_run_memsets(struct sc *sc) {
     return 0;
 }
 
-/* A memset of pinned memory, which the host looks at behind the synchronise. */
+/* A memset of pinned memory, which the host reads after the synchronisation. */
 int sc_run_memset_pinned(struct sc *sc) {
     CUstream s;
     CUdeviceptr p_device;
@@ -92,7 +91,7 @@ int sc_run_copies(struct sc *sc) {
         for (unsigned i = 0; i < 16; i++) {
             on_stack[i] = step + i;
         }
-        OK(sc->cu.MemcpyHtoDAsync(x, in, 400, s)); /* pinned: read when the stream gets there */
+        OK(sc->cu.MemcpyHtoDAsync(x, in, 400, s)); /* pinned: read in stream order */
         sc_chain(sc, s, x, 3, step, N);
         OK(sc->cu.MemcpyDtoDAsync(y, x + 16, 1000, s));
         sc_chain(sc, s, y, 5, step, N);
@@ -104,11 +103,11 @@ int sc_run_copies(struct sc *sc) {
         sc_chain(sc, s, x, 7, step, N);
         OK(sc->cu.MemcpyDtoHAsync(out, y, 2000, s));
         sc_chain(sc, s, y, 9, step, N);
-        /* The generic form, which finds the direction by the pointers. */
+        /* The generic form, which derives the direction from the pointers. */
         OK(sc->cu.MemcpyAsync(y + 2048, x, 512, s));
         OK(sc->cu.MemcpyAsync((CUdeviceptr)(uintptr_t)(out + 600), y, 800, s));
         OK(sc->cu.MemcpyDtoHAsync(loose_out, x, 700,
-                                  s)); /* pageable: there when the call returns */
+                                  s)); /* pageable: complete when the call returns */
         said = sc_hash(said, loose_out, 700);
         memset(loose_out, 0, 16);
         sc_code(sc, sc->cu.MemcpyDtoDAsync(x + 4, y + 4, 0, s));
@@ -122,7 +121,7 @@ int sc_run_copies(struct sc *sc) {
     return 0;
 }
 
-/* Copies without Async, in the midst of launches on the legacy stream. */
+/* Copies without Async among launches on the legacy stream. */
 int sc_run_copies_sync(struct sc *sc) {
     sc_start(sc);
     CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N);
@@ -150,7 +149,8 @@ int sc_run_copies_sync(struct sc *sc) {
     return 0;
 }
 
-/* Memory of the program is registered, wholly and in part, and let go again at the same address. */
+/* Memory of the program is registered, in whole and in part, and unregistered again at the same
+ * address. */
 int sc_run_copies_registered(struct sc *sc) {
     enum { PAGE = 4096 };
     CUstream s;
@@ -179,7 +179,7 @@ int sc_run_copies_registered(struct sc *sc) {
             sc_chain(sc, s, x, 5, step + i, PAGE / 2);
         }
         OK(sc->cu.MemcpyDtoHAsync(p + 256, x, 1024, s));
-        if (how != 1) { /* a copy over the border of a registered part is not allowed everywhere */
+        if (how != 1) { /* not every driver allows a copy over the border of a registered part */
             OK(sc->cu.MemcpyDtoHAsync(p + PAGE - 512, x, 1024, s));
         }
         OK(sc->cu.StreamSynchronize(s));
@@ -194,7 +194,7 @@ int sc_run_copies_registered(struct sc *sc) {
     return 0;
 }
 
-/* What comes from the device goes back by way of the host, and nobody waits in between. */
+/* Data from the device goes back by way of the host, without a wait in between. */
 int sc_run_copy_back(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -247,7 +247,7 @@ int sc_run_copies_2d(struct sc *sc) {
     return 0;
 }
 
-/* Much memory asked for when the stream of all launches has gone. */
+/* Asks for much memory when the stream of all launches is gone. */
 int sc_run_memory_late(struct sc *sc) {
     CUstream s;
     CUdeviceptr before, late;
@@ -269,8 +269,8 @@ int sc_run_memory_late(struct sc *sc) {
     return 0;
 }
 
-/* A program that reads its free memory before and after a phase in which it frees nothing, as
- * serving engines do. What a setter changes in the midst is no reason to find more. */
+/* A program reads its free memory before and after a phase without a free, as serving engines
+ * do. A setter call in between must not make more memory free. */
 int sc_run_free_memory(struct sc *sc) {
     CUstream s;
     size_t before, after, total;
@@ -296,7 +296,8 @@ int sc_run_free_memory(struct sc *sc) {
     return 0;
 }
 
-/* Freed right behind the launch, allocated again, at the same address with another size. */
+/* Memory is freed right after the launch, and allocated again at the same address with another
+ * size. */
 int sc_run_free_reuse(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -320,7 +321,7 @@ int sc_run_free_reuse(struct sc *sc) {
             sc_chain(sc, s, q, 5, step + i, 64);
         }
         sc_copy(sc, s, out + 2048 + (step % 4) * 256, q, 64);
-        if (step % 2) { /* freeing it waits for the copy that reads it */
+        if (step % 2) { /* the free waits for the copy that reads it */
             OK(sc->cu.MemFreeHost(host));
             OK(sc->cu.MemFree(q));
         } else {
@@ -333,8 +334,7 @@ int sc_run_free_reuse(struct sc *sc) {
     return 0;
 }
 
-/* Allocation in stream order, as pools do it; every other step the memory goes to another stream.
- */
+/* Stream-ordered allocation, as pools do it; every other step another stream gets the memory. */
 int sc_run_pool_memory(struct sc *sc) {
     CUstream a, b;
     CUevent e;
@@ -371,7 +371,7 @@ int sc_run_pool_memory(struct sc *sc) {
     return 0;
 }
 
-/* A mapping of memory of its own, as PyTorch's expandable segments have them. */
+/* A mapping with its own memory, as in PyTorch's expandable segments. */
 static void map(struct sc *sc, CUdeviceptr at, size_t bytes) {
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -385,8 +385,8 @@ static void map(struct sc *sc, CUdeviceptr at, size_t bytes) {
     OK(sc->cu.MemSetAccess(at, bytes, &access, 1));
 }
 
-/* Memsets and copies within mappings, across them, and to and from other memory; the last mapping
- * goes and comes again, and what is asked for meanwhile fails at its call. */
+/* Memsets and copies within mappings, across them, and to and from other memory. The last
+ * mapping is removed and made again; calls meanwhile fail. */
 int sc_run_virtual_memory(struct sc *sc) {
     enum { GRANULE = 2 << 20, HALF = 2048, STEP = 10 };
     CUstream s;
@@ -436,7 +436,7 @@ int sc_run_virtual_memory(struct sc *sc) {
     return 0;
 }
 
-/* Managed memory: the host touches it, behind a synchronise, with no call at all. */
+/* Managed memory: the host accesses it after a synchronisation, without any call. */
 int sc_run_managed(struct sc *sc) {
     CUstream s;
     CUdeviceptr m;
@@ -487,7 +487,7 @@ int sc_run_families(struct sc *sc) {
     memset((void *)(uintptr_t)p[4], 0, BYTES);
     sc_register(sc, "managed", 0, (void *)(uintptr_t)p[4], BYTES);
     for (unsigned step = 0; step < sc_steps(sc, 75); step++) {
-        /* First each pair for a while, then another pair each step. */
+        /* First each pair for some steps, then another pair in each step. */
         unsigned pair = step < 50 ? step / 5 : step * 7;
         CUdeviceptr from = p[pair % FAMILIES], to = p[pair / FAMILIES % FAMILIES];
         for (unsigned i = 0; i < 4; i++) {

@@ -1,8 +1,6 @@
 /*
- * Modules, libraries and contexts that go away and come back while launches of them are cached or
- * pending.
- *
- * Runs on the main thread.
+ * Modules, libraries and contexts that are unloaded and loaded again while launches of their
+ * kernels are cached or pending. Main thread.
  */
 #include "harness/scenario/sc.h"
 
@@ -19,8 +17,8 @@ static void add_by(struct sc *sc, CUfunction fn, CUstream s, CUdeviceptr x, int 
     OK(sc_launch(sc, fn, N / 64, 64, 0, s, (void *[]){&x, &value, &n}));
 }
 
-/* Unloaded with its launches just asked for; loaded again, with its handles asked for in another
- * order. */
+/* A module is unloaded right after its launches. It is loaded again, and handles are requested
+ * in another order. */
 int sc_run_module_reload(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -108,8 +106,8 @@ static void place_say(struct sc *sc, struct place *p) {
     sc_say(sc, "context: %016llx", (unsigned long long)sc_hash(0, bytes, sizeof(bytes)));
 }
 
-/* Two contexts of one thread, pushed and popped with work pending in the other; at last one is
- * destroyed and made anew. */
+/* One thread pushes and pops two contexts while the other context has work pending. At last one
+ * context is destroyed and made again. */
 int sc_run_two_contexts(struct sc *sc) {
     struct place place[2];
     CUcontext popped;
@@ -122,11 +120,12 @@ int sc_run_two_contexts(struct sc *sc) {
             struct place *p = &place[turn % 2];
             OK(sc->cu.CtxPushCurrent(p->ctx));
             for (unsigned i = 0; i < 6; i++) {
-                /* Their own streams, and the NULL stream, which is another one in each context. */
+                /* Each context's own stream, and the NULL stream, which differs between
+                 * contexts. */
                 chain_by(sc, p->fn[SC_chain], turn < 2 ? p->s : NULL, p->x, 3 + 2 * turn, step + i);
             }
             OK(sc->cu.StreamSynchronize(turn < 2 ? p->s : NULL));
-            /* At times it goes sooner: in the midst of what came before. */
+            /* In some steps the pop comes one launch earlier. */
             for (unsigned i = 0; i < (step % 6 == 5 ? 5 : 6); i++) {
                 chain_by(sc, p->fn[SC_chain], p->s, p->x, 3 + 2 * turn, step + i);
             }
@@ -136,8 +135,7 @@ int sc_run_two_contexts(struct sc *sc) {
             }
             if (turn >= 2) {
                 sc_chain(sc, NULL, y, 5, step + turn, N);
-            } else { /* what is pending on p->s stands before the next turn's NULL stream only by
-                        this */
+            } else { /* only this wait orders p->s before the next turn's NULL stream */
                 OK(sc->cu.CtxPushCurrent(p->ctx));
                 OK(sc->cu.StreamSynchronize(p->s));
                 OK(sc->cu.CtxPopCurrent(&popped));
@@ -160,7 +158,7 @@ int sc_run_two_contexts(struct sc *sc) {
     return 0;
 }
 
-/* One kernel handle of a library in two contexts: where it runs is decided by the stream. */
+/* One kernel handle of a library is used in two contexts; the stream decides where it runs. */
 int sc_run_two_contexts_kernel(struct sc *sc) {
     struct place place[2];
     CUlibrary library;
@@ -176,7 +174,7 @@ int sc_run_two_contexts_kernel(struct sc *sc) {
             struct place *p = &place[turn % 2];
             OK(sc->cu.CtxPushCurrent(p->ctx));
             for (unsigned i = 0; i < 5; i++) {
-                /* At times in the midst of a row the other context is current. */
+                /* Sometimes the other context is current in the middle of a step. */
                 bool astray = i == 2 && step % 8 == 7;
                 if (astray) {
                     OK(sc->cu.CtxPushCurrent(place[(turn + 1) % 2].ctx));
@@ -224,7 +222,7 @@ static void primary_round(struct sc *sc, unsigned round, bool sync) {
     }
 }
 
-/* The primary context is reset under everything that is in it. */
+/* The primary context is reset while it has all kinds of objects. */
 int sc_run_primary_reset(struct sc *sc) {
     sc_start(sc);
     for (unsigned round = 0; round < 4; round++) {
@@ -238,7 +236,7 @@ int sc_run_primary_reset(struct sc *sc) {
     return 0;
 }
 
-/* The last one who holds it lets it go, and retains it again. */
+/* The last holder releases the primary context and retains it again. */
 int sc_run_primary_release(struct sc *sc) {
     sc_start(sc);
     for (unsigned round = 0; round < 4; round++) {
@@ -252,8 +250,8 @@ int sc_run_primary_release(struct sc *sc) {
     return 0;
 }
 
-/* A library beside the program takes and gives back the primary context around each operation of
- * its own, in the midst of a step: nothing ends with that. */
+/* A library beside the program retains and releases the primary context around each of its
+ * operations, within a step. Nothing ends with this. */
 int sc_run_primary_pair(struct sc *sc) {
     CUcontext held, popped;
     CUstream s;
@@ -276,8 +274,8 @@ int sc_run_primary_pair(struct sc *sc) {
     return 0;
 }
 
-/* Two devices of one thread: the same kernels and the same handles, and the other device current
- * when it is waited for. */
+/* One thread uses two devices with the same kernels and handles. It waits for a device while the
+ * other is current. */
 int sc_run_two_devices(struct sc *sc) {
     CUlibrary library;
     CUkernel chain, add;
@@ -311,7 +309,7 @@ int sc_run_two_devices(struct sc *sc) {
                 add_by(sc, (CUfunction)add, s[d], x[d], (int)(step * d + i));
             }
         }
-        /* The stream knows its context; the current one is the other. */
+        /* The stream has its context; the other context is current. */
         OK(sc->cu.CtxSetCurrent(ctx[step % 2]));
         OK(sc->cu.StreamSynchronize(s[(step + 1) % 2]));
         OK(sc->cu.StreamSynchronize(s[step % 2]));

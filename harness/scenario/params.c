@@ -1,8 +1,6 @@
 /*
- * The forms of a launch: parameters of all sizes, the packed buffer, launch attributes,
- * cooperative, handles of both kinds.
- *
- * Runs on the main thread.
+ * The forms of a launch: parameters of all sizes, the packed buffer, launch attributes, cooperative
+ * launches, handles of both kinds. Main thread.
  */
 #include "harness/scenario/sc.h"
 
@@ -27,7 +25,7 @@ static void many(struct sc *sc, CUstream s, CUdeviceptr out, CUdeviceptr j, unsi
     h.parts[1] = (short)v;
     void *params[] = {&out, &a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k};
     OK(sc_launch(sc, sc->fn[SC_many_params], 1, 1, 0, s, params));
-    /* The values were taken at the call. */
+    /* The driver copied the values at the call. */
     a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, i = 0, k = 0;
     memset(&h, 0xEE, sizeof(h));
     memset(params, 0, sizeof(params));
@@ -58,7 +56,7 @@ int sc_run_many_params(struct sc *sc) {
     return 0;
 }
 
-/* The packed buffer in the place of the pointers. */
+/* The packed buffer in place of the pointers. */
 int sc_run_extra_form(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -71,8 +69,8 @@ int sc_run_extra_form(struct sc *sc) {
                 unsigned a, b;
                 int n;
             } buffer = {x, 3, step + i, N};
-            /* To the end of the last argument. The padding behind it is refused at the call: in
-             * some steps. */
+            /* Up to the end of the last argument. In some steps the size includes the padding
+             * after it, and the call fails. */
             size_t bytes = i == 7 && step % 4 == 3 ? sizeof(buffer) : 20;
             void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE,
                              &bytes, CU_LAUNCH_PARAM_END};
@@ -98,7 +96,7 @@ int sc_run_extra_form(struct sc *sc) {
     return 0;
 }
 
-/* Attributes; the bytes of the union that an attribute does not use hold garbage that differs each
+/* Attributes. The bytes of the union that an attribute does not use hold other garbage each
  * time. */
 int sc_run_launch_ex(struct sc *sc) {
     CUstream s;
@@ -110,8 +108,7 @@ int sc_run_launch_ex(struct sc *sc) {
         for (unsigned i = 0; i < 12; i++) {
             CUlaunchAttribute attribute[2];
             unsigned a = 3, b = step + i;
-            /* A kernel that may start before the one in front of it has ended works on memory of
-             * its own. */
+            /* A kernel that may start before the previous one ended uses its own memory. */
             void *params[] = {i % 6 ? &x : &y, &a, &b, &n}, *touch[] = {&p};
             CUlaunchConfig config = {.gridDimX = N / 64,
                                      .gridDimY = 1,
@@ -184,8 +181,7 @@ int sc_run_cooperative(struct sc *sc) {
             unsigned a = 3, b = step + i;
             void *params[] = {&x, &a, &b, &n};
             if (i % 3 == 1) {
-                /* In some steps far more blocks than can be there at a time: an error of this very
-                 * call. */
+                /* In some steps far more blocks than can be resident: this call fails. */
                 unsigned grid = i == 7 && step % 4 == 3 ? 10000000 : N / 64;
                 sc_code(sc, sc->cu.LaunchCooperative(sc->fn[SC_chain], grid, 1, 1, 64, 1, 1, 0, s,
                                                      params));
@@ -199,7 +195,7 @@ int sc_run_cooperative(struct sc *sc) {
     return 0;
 }
 
-/* A function of a module, a kernel of a library, and the function of that kernel, in turn. */
+/* In turn: a function of a module, a kernel of a library, and the function of that kernel. */
 int sc_run_handles(struct sc *sc) {
     CUstream s;
     CUlibrary library;
@@ -225,8 +221,7 @@ int sc_run_handles(struct sc *sc) {
     return 0;
 }
 
-/* The attribute that allows more shared memory is raised and lowered between launches that are
- * still pending. */
+/* The limit of shared memory is raised and lowered while launches are pending. */
 int sc_run_func_attribute(struct sc *sc) {
     CUstream s;
     int n = 1024, value = 0;

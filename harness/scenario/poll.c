@@ -1,9 +1,9 @@
 /*
- * Hosts that wait in other ways than by synchronising: memory, stream queries, event queries,
- * callbacks, sleep.
+ * Hosts that wait without a synchronisation: by memory, stream queries, event queries, callbacks or
+ * sleep.
  *
- * Main thread; host functions run on a thread of the driver and touch nothing but the counter or
- * semaphore that they are given.
+ * Main thread. Host functions run on a thread of the driver, and use only the counter or semaphore
+ * that they are given.
  */
 #include "harness/scenario/sc.h"
 
@@ -19,8 +19,7 @@ static void loop(struct sc *sc, CUstream s, CUdeviceptr x, unsigned count, unsig
     }
 }
 
-/* The last kernel of a step writes a word of mapped memory; the host looks at it and calls nothing.
- */
+/* The last kernel of a step writes a word of mapped memory; the host reads it without a call. */
 int sc_run_poll_pinned(struct sc *sc) {
     CUstream s;
     CUdeviceptr flag_device;
@@ -35,14 +34,14 @@ int sc_run_poll_pinned(struct sc *sc) {
         while (*flag != step + 1) {
             sched_yield();
         }
-        /* What the host does next depends on the flag, and it is no synchronisation for CUDA. */
+        /* The flag decides what the host does next, although CUDA sees no synchronisation. */
         loop(sc, s, x, *flag % 5, step);
     }
     sc_digest(sc);
     return 0;
 }
 
-/* The same in managed memory, which a host touches by no call at all. */
+/* The same in managed memory, which a host accesses without any call. */
 int sc_run_poll_managed(struct sc *sc) {
     CUstream s;
     CUdeviceptr shared;
@@ -70,7 +69,7 @@ struct holder {
     unsigned steps;
 };
 
-/* Gives the lock only when the kernel ran. */
+/* Releases the lock only when the kernel ran. */
 static void *hold_until_flag(void *arg) {
     struct holder *h = arg;
     for (unsigned step = 0; step < h->steps; step++) {
@@ -85,7 +84,7 @@ static void *hold_until_flag(void *arg) {
     return NULL;
 }
 
-/* The host sleeps in a lock of its own that another thread holds until the kernel ran. */
+/* The host sleeps on its own lock, which another thread holds until the kernel ran. */
 int sc_run_lock_waits(struct sc *sc) {
     CUstream s;
     CUdeviceptr flag_device;
@@ -114,7 +113,7 @@ int sc_run_lock_waits(struct sc *sc) {
     return 0;
 }
 
-/* The same with a pinned copy in the place of the writing kernel. */
+/* The same with a pinned copy in place of the kernel that writes. */
 int sc_run_poll_copy(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -148,7 +147,7 @@ int sc_run_stream_query(struct sc *sc) {
             sched_yield();
         }
         OK(code);
-        /* Ready means that the copy is here. */
+        /* A ready event means that the copy is complete. */
         said = sc_hash(said, seen, N * 4);
     }
     sc_say(sc, "seen: %016llx", (unsigned long long)said);
@@ -196,7 +195,7 @@ static void CUDA_CB called(CUstream s, CUresult code, void *data) {
     __atomic_fetch_add((unsigned *)data, code == CUDA_SUCCESS ? 1 : 1000, __ATOMIC_SEQ_CST);
 }
 
-/* Host functions in the midst of launches; the host waits for one by a semaphore alone. */
+/* Host functions among launches; the host waits for one only by a semaphore. */
 int sc_run_host_func(struct sc *sc) {
     CUstream s;
     sem_t sem;
@@ -222,8 +221,8 @@ int sc_run_host_func(struct sc *sc) {
     return 0;
 }
 
-/* A host function of one stream releases the host, which needs older work of another stream by
- * then. */
+/* A host function of one stream releases the host, which then needs older work of another
+ * stream. */
 int sc_run_host_func_two(struct sc *sc) {
     CUstream a, b;
     CUdeviceptr flag_device;
@@ -251,7 +250,7 @@ int sc_run_host_func_two(struct sc *sc) {
     return 0;
 }
 
-/* The host sleeps in the middle of a step, at a place that stays for a while and then moves. */
+/* The host sleeps in the middle of a step, at a place that stays for some steps and then moves. */
 int sc_run_sleepy_host(struct sc *sc) {
     CUstream s;
     sc_start(sc);

@@ -1,7 +1,7 @@
 /*
- * The life of a process: fork, exit with work pending, handlers at exit.
+ * The life of a process: fork, exit with pending work, handlers at exit.
  *
- * Main thread; the child of fork calls nothing of CUDA.
+ * Main thread; the child of fork makes no CUDA call.
  */
 #include "harness/scenario/sc.h"
 
@@ -19,8 +19,8 @@ static void loop(struct sc *sc, CUstream s, CUdeviceptr x, unsigned salt) {
     }
 }
 
-/* Children are born with work pending in the parent; they end with and without their handlers at
- * exit. */
+/* fork makes children while the parent has work pending; they end with and without their exit
+ * handlers. */
 int sc_run_fork(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -83,8 +83,8 @@ static void at_exit(void) {
     sc_digest(last.sc);
 }
 
-/* A handler that was registered behind cuInit still launches, with work of the main program
- * pending. */
+/* An exit handler that was registered after cuInit still launches, while the main program has
+ * work pending. */
 int sc_run_exit_handler(struct sc *sc) {
     sc_start(sc);
     last.sc = sc;
@@ -103,7 +103,7 @@ int sc_run_exit_handler(struct sc *sc) {
     return 6;
 }
 
-/* Nothing of CUDA but the version: no device, no context, no launch. */
+/* Asks only for the version: no device, no context, no launch. */
 int sc_run_idle(struct sc *sc) {
     int version = 0;
     OK(sc->cu.Init(0));
@@ -117,8 +117,8 @@ static void *exiting(void *arg) {
     exit(7);
 }
 
-/* Another thread ends the process while the main thread waits for nothing; the main thread's last
- * launches are behind it. */
+/* Another thread ends the process while the main thread waits for nothing; the main thread's
+ * last launches are before that. */
 int sc_run_exit_thread(struct sc *sc) {
     CUstream s;
     pthread_t thread;
@@ -141,7 +141,7 @@ int sc_run_exit_thread(struct sc *sc) {
     }
 }
 
-/* Ends without the handlers of exit. */
+/* Ends without exit handlers. */
 int sc_run_exit_quick(struct sc *sc) {
     CUstream s;
     sc_start(sc);

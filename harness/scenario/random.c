@@ -1,11 +1,11 @@
 /*
- * Programs made from a seed: several streams, a list of actions that is repeated step by step with
- * some of them changed, and everything that this project defers or must not defer mixed up.
- * Right runs of one seed all give the same memory, since each stream works on its own buffers and
- * takes from others only behind events.
+ * Programs made from a seed: several streams, and a list of actions that repeats with some actions
+ * changed. The actions mix everything that cusplice defers or must not defer.
  *
- * random: one thread, all kinds of streams. random_threads: three threads, each with its own
- * streams; no legacy stream, whose order between threads nobody promises.
+ * All right runs of a seed give the same memory: each stream works on its own buffers, and reads
+ * others only behind events. random has one thread and all kinds of streams. random_threads has
+ * three threads with their own streams, without the legacy stream, because CUDA promises no order
+ * of it between threads.
  */
 #include "harness/scenario/sc.h"
 
@@ -43,7 +43,7 @@ enum verb {
     VERBS
 };
 
-/* How often each verb is drawn: mostly what a node can stand for. */
+/* How often each verb is drawn: mostly ops that a node can stand for. */
 static const unsigned char weight[VERBS] = {40, 12, 10, 10, 4, 4, 3, 5, 2, 8, 4, 2, 2,
                                             1,  3,  3,  1,  1, 3, 1, 1, 2, 1, 1, 1};
 
@@ -83,7 +83,7 @@ static struct action draw_action(struct machine *m) {
     for (unsigned at = draw(m, total); at >= weight[verb]; verb++) {
         at -= weight[verb];
     }
-    /* Runs on one stream are what programs do. */
+    /* Programs usually make several launches on one stream in a row. */
     unsigned stream = draw(m, 4) ? 0 : draw(m, m->lanes);
     return (struct action){(enum verb)verb, stream, draw(m, BUFFERS), draw(m, 1000)};
 }
@@ -149,7 +149,7 @@ static void capture(struct machine *m, struct lane *lane, CUdeviceptr x, unsigne
     struct sc *sc = m->sc;
     CUgraph graph;
     CUgraphExec exec;
-    if (lane->blocking) { /* while such a one captures, the legacy stream is barred */
+    if (lane->blocking) { /* while such a stream captures, the legacy stream may not be used */
         return;
     }
     OK(sc->cu.StreamBeginCapture(lane->s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
@@ -169,8 +169,8 @@ static void alloc_free(struct machine *m, struct lane *lane, CUdeviceptr x, unsi
     struct sc *sc = m->sc;
     CUdeviceptr p;
     OK(sc->cu.MemAlloc(&p, 4096));
-    if (!m->threads) { /* between threads the address depends on who comes first, and it would show
-                          in the log */
+    if (!m->threads) { /* between threads the address depends on which comes first, and the log
+                          would show it */
         sc_fill(sc, lane->s, p, value, 64);
         sc_copy(sc, lane->s, x, p, 32);
     }
@@ -305,8 +305,8 @@ static void act(struct machine *m, const struct action *action) {
         sc_sleep_us(v * 3);
         break;
     case SYNC_MEMSET:
-        /* Runs on the legacy stream, so it may touch this lane's memory only if the lane is ordered
-         * with that. */
+        /* This runs on the legacy stream, so it may use the lane's memory only if the lane is
+         * ordered with that stream. */
         if (lane->blocking) {
             OK(sc->cu.MemsetD32(x, v, 5));
         }
@@ -328,7 +328,7 @@ static void machine_run(struct machine *m) {
             }
             act(m, &action);
         }
-        if (draw(m, 8) == 0) { /* for good */
+        if (draw(m, 8) == 0) { /* permanently */
             m->action[draw(m, m->actions)] = draw_action(m);
         }
     }

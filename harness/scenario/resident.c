@@ -1,9 +1,9 @@
 /*
- * A kernel that stays on the GPU until the host says so (a service loop, a communication proxy),
- * and ordinary work beside it on another stream: more of it than a driver has graphs ready for.
+ * A kernel that stays on the GPU until the host stops it (a service loop, a communication proxy).
+ * Beside it another stream has more work than a driver has room for graphs.
  *
- * Main thread; resident_process has a child that holds the kernel, with a context of its own. A
- * kernel that is not told in time ends by itself, and is said to.
+ * Main thread. In resident_process a child with its own context holds the kernel. If the host does
+ * not stop a kernel in time, the kernel ends by itself and the scenario says so.
  */
 #include "harness/scenario/sc.h"
 
@@ -13,7 +13,7 @@
 
 enum { N = 128, LENGTH = 16, VISITS = 5 };
 
-/* Half a minute on a GPU: a right run takes no second. */
+/* Half a minute on a GPU; a right run takes less than a second. */
 static const unsigned long long ROUNDS = 30000000;
 
 struct resident {
@@ -29,7 +29,7 @@ static void spin(struct sc *sc, struct resident *r, unsigned value) {
                  (void *[]){&r->word_device, &value, &rounds, &r->seen}));
 }
 
-/* The first launch of a kernel may wait for the GPU: it is behind us. */
+/* Launches the kernel once before: the first launch of a kernel may wait for the GPU. */
 static void open_resident(struct sc *sc, struct resident *r) {
     r->word = sc_pinned(sc, "word", 64);
     r->seen = sc_device(sc, "seen", 1);
@@ -44,7 +44,7 @@ static void begin_resident(struct sc *sc, struct resident *r) {
     spin(sc, r, ++r->times);
 }
 
-/* Was it the word that ended it? */
+/* Tells whether the word ended the kernel. */
 static bool end_resident(struct sc *sc, struct resident *r) {
     unsigned seen = 0;
     *r->word = r->times;
@@ -68,7 +68,7 @@ static unsigned mixed(unsigned q, unsigned i) {
     return v ^ v >> 12;
 }
 
-/* Each sequence has an order of kernels of its own, and comes VISITS times. */
+/* Each sequence has its own order of kernels, and comes VISITS times. */
 static void sequences(struct sc *sc, const struct work *w, unsigned from, unsigned to) {
     for (unsigned q = from; q < to; q++) {
         for (unsigned visit = 0; visit < VISITS; visit++) {
@@ -97,7 +97,7 @@ static void open_work(struct sc *sc, struct work *w) {
     OK(sc->cu.StreamSynchronize(w->stream));
 }
 
-/* The kernel is there before anything repeats itself; then it comes while much is known. */
+/* The kernel runs before anything repeats; later it runs when much is learned. */
 int sc_run_resident(struct sc *sc) {
     struct resident r;
     struct work w;
@@ -116,7 +116,7 @@ int sc_run_resident(struct sc *sc) {
     return 0;
 }
 
-/* Memory runs out beside it. */
+/* Memory runs out while the kernel runs. */
 int sc_run_resident_oom(struct sc *sc) {
     struct resident r;
     struct work w;
@@ -139,7 +139,7 @@ int sc_run_resident_oom(struct sc *sc) {
     return 0;
 }
 
-/* The child's life: the kernel runs from the byte that it writes to the byte that it reads. */
+/* The child: the kernel runs from the byte that it writes to the byte that it reads. */
 static void hold_resident(struct sc *sc, int in, int out) {
     struct resident r;
     char byte = 0;
@@ -149,7 +149,7 @@ static void hold_resident(struct sc *sc, int in, int out) {
     if (write(out, &byte, 1) != 1 || read(in, &byte, 1) != 1) {
         _exit(3);
     }
-    /* Without handlers: output, and what is written at exit, are the parent's. */
+    /* Without exit handlers: output and files written at exit are the parent's. */
     _exit(end_resident(sc, &r) ? 0 : 1);
 }
 
@@ -164,7 +164,7 @@ int sc_run_resident_process(struct sc *sc) {
     if (child == 0) {
         close(to[1]);
         close(from[0]);
-        unsetenv("CUSIM_LOG"); /* on the simulator the log is the parent's */
+        unsetenv("CUSIM_LOG"); /* on the simulator only the parent writes the log */
         hold_resident(sc, to[0], from[1]);
     }
     close(from[1]);

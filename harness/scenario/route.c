@@ -1,8 +1,8 @@
 /*
- * The ways in which a CUDA program comes by the driver's entry points, except the one of the linker
- * (route_elf.c). A library that sits under the program must be met on every one of them.
+ * The ways by which a CUDA program finds the driver's functions; route_elf.c has the linker's way.
+ * A preloaded library must intercept calls on each way.
  *
- * Runs on the main thread before anything else of CUDA; holds no lock; calls no driver function but
+ * Runs on the main thread before any other CUDA call. Holds no lock; calls no driver function but
  * cuGetProcAddress.
  */
 #include "harness/scenario/sc.h"
@@ -39,8 +39,8 @@ static bool by_dlsym(const struct entry *entry) {
     return *entry->where != NULL;
 }
 
-/* Found through the five-argument look-up that the library exports, then through the one that it
- * finds by its own name. */
+/* Uses the five-argument look-up that the library exports, then the one that it returns for its
+ * own name. */
 static bool by_getproc(const struct entry *entry) {
     static v2_fn look;
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
@@ -56,8 +56,7 @@ static bool by_getproc(const struct entry *entry) {
            found == CU_GET_PROC_ADDRESS_SUCCESS && *entry->where;
 }
 
-/* The look-up of a program for CUDA 11.3: four arguments, also where it is found by its own name.
- */
+/* The look-up of a program for CUDA 11.3: four arguments, also if found by its own name. */
 static bool by_getproc11(const struct entry *entry) {
     static v1_fn look;
     if (!look) {
@@ -68,7 +67,7 @@ static bool by_getproc11(const struct entry *entry) {
             return false;
         }
         look = (v1_fn)self;
-        /* It also knows itself, by the version of that time. */
+        /* It also finds itself, by the version of CUDA 11.3. */
         if (look("cuGetProcAddress", &self, 11030, 0) != CUDA_SUCCESS || !self) {
             return false;
         }
@@ -78,7 +77,7 @@ static bool by_getproc11(const struct entry *entry) {
            *entry->where;
 }
 
-/* The four-argument look-up as the library exports it. */
+/* The four-argument look-up that the library exports. */
 static bool by_export(const struct entry *entry) {
     static v1_fn look;
     if (!look) {
@@ -92,8 +91,7 @@ static bool by_export(const struct entry *entry) {
            *entry->where;
 }
 
-/* The runtime's door to the driver. The runtime is opened here, so that the program needs none for
- * the other routes. */
+/* The runtime's way to the driver. The runtime is opened here, so other routes need none. */
 static bool by_runtime(const struct entry *entry) {
     static entry_fn look;
     if (!look) {
@@ -116,13 +114,12 @@ static const struct {
     {"export", by_export}, {"runtime", by_runtime},
 };
 
-/* In the place of an entry point that the driver is too old for: a scenario that needs it says so.
- */
+/* Replaces a function that the driver is too old for; a scenario that needs it says so. */
 static CUresult too_old(void) {
     return CUDA_ERROR_NOT_FOUND;
 }
 
-/* cuDriverGetVersion is among the first entries, so that it is there when one is missed. */
+/* cuDriverGetVersion is among the first entries, so it is known when another one is missing. */
 static bool older_than(const struct sc_api *cu, int version) {
     int driver = 0;
     return cu->DriverGetVersion && cu->DriverGetVersion(&driver) == CUDA_SUCCESS &&

@@ -1,8 +1,8 @@
 /*
- * The route of a program that is linked to libcuda: the loader binds each symbol. The symbols are
- * declared here by their exported names, since cuda.h hides most of them behind macros.
+ * The way of a program that is linked to libcuda: the loader binds each symbol. This file declares
+ * the symbols by exported name, because macros of cuda.h hide most of them.
  *
- * Runs on the main thread before anything else of CUDA; holds no lock; calls nothing.
+ * Runs on the main thread before any other CUDA call. Holds no lock; calls nothing.
  */
 #include "harness/scenario/sc.h"
 
@@ -12,10 +12,9 @@
 #undef SC_API
 
 #ifdef SC_CUDART
-/*
- * scenario_cudart: plain launches go through the shared CUDA runtime, by the function that nvcc's
- * host code calls, which hands on any handle that the driver takes. For the simulator.
- */
+/* scenario_cudart: plain launches go through the shared CUDA runtime, by the function that
+ * nvcc's host code calls. The function passes on any handle that the driver accepts. For the
+ * simulator. */
 struct sc_dim3 {
     unsigned x, y, z;
 };

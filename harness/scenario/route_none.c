@@ -1,5 +1,6 @@
-/* Takes the place of route_elf.c in a program that is not linked to libcuda, which then is opened
- * late. Holds no code. */
+/*
+ * Replaces route_elf.c in a program that is not linked to libcuda and opens it late. Holds no code.
+ */
 #include "harness/scenario/sc.h"
 
 bool (*const sc_route_elf)(struct sc_api *cu) = NULL;

@@ -1,11 +1,11 @@
 /*
- * What every scenario has at hand: the driver by the chosen route, kernels, memory that is digested
- * at the end, and output.
+ * What every scenario uses: the driver by the chosen route, kernels, memory with a digest, and
+ * output.
  *
- * A scenario is an ordinary CUDA program in one function. It prints nothing that differs between
- * two right runs: no address, no time, no count of polls. It ends by printing a digest of all
- * memory that it registered here. Unless said otherwise a function here belongs to one thread at a
- * time; launches, memsets and copies may be called by any thread.
+ * A scenario is one function. It never prints an address, a time or a count of polls, so two right
+ * runs print the same. At its end it prints a digest of all memory that it registered. One thread
+ * at a time may call a function here unless its comment says otherwise; any thread may call
+ * launches, memsets and copies.
  */
 #ifndef HARNESS_SCENARIO_SC_H
 #define HARNESS_SCENARIO_SC_H
@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The plain names of cuda.h are the entry points that api.def writes down; the per-thread names are
- * asked for by name. */
+/* In cuda.h the plain names are the entry points of api.def; per-thread names are requested by
+ * name. */
 #include <cuda.h>
 
 #include "kernels/kernels.h"
@@ -35,7 +35,7 @@ enum sc_kernel {
 
 enum { SC_ROWS_MAX = 4096 };
 
-/* Memory that sc_digest looks at: device memory (base) or memory of the host (host). */
+/* Memory that sc_digest reads: of the device (base) or the host (host). */
 struct sc_memory {
     const char *name;
     CUdeviceptr base;
@@ -64,18 +64,18 @@ struct sc_scenario {
     int (*run)(struct sc *sc);
 };
 
-/* Every scenario, ended by a row without a name. */
+/* Every scenario; the last row has no name. */
 extern const struct sc_scenario sc_scenarios[];
 
 /* --- start (route.c, start.c) --- */
 
-/* Fills sc->cu by the route of that name. False, with a line on stderr: no such route, or it does
- * not lead there. */
+/* Fills sc->cu by the route of that name. Returns false with a line on stderr if there is no
+ * such route, or if it does not lead to the driver. */
 bool sc_route_fill(const char *route, struct sc_api *cu);
-/* Binds the entry points through the program's own link map; NULL in a program that is not linked
+/* Binds the entry points through the program's own link map; NULL if the program is not linked
  * to libcuda. */
 extern bool (*const sc_route_elf)(struct sc_api *cu);
-/* cuInit, device 0, its primary context, the module and its kernels. */
+/* Makes the primary context of device 0 current, and loads the module and its kernels. */
 void sc_start(struct sc *sc);
 /* Loads the kernels into the current context: module and handles. */
 void sc_load(struct sc *sc, CUmodule *module, CUfunction fn[SC_KERNELS]);
@@ -87,20 +87,20 @@ const void *sc_image(void);
 
 /* One line on stdout, "NAME: text". */
 void sc_say(const struct sc *sc, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Ends the program with status 3 unless `code` is CUDA_SUCCESS: for calls that a right run never
- * fails. */
+/* Ends the program with status 3 unless `code` is CUDA_SUCCESS: for calls that never fail in a
+ * right run. */
 void sc_must(CUresult code, const char *call, const char *file, int line);
 #define OK(call) sc_must((call), #call, __FILE__, __LINE__)
-/* Ends the program with status 3: the host's own trouble (no memory, no thread). */
+/* Ends the program with status 3, for failures of the host (no memory, no thread). */
 void sc_fail(const char *what);
-/* Takes a return code that may be an error into the running hash, and gives it back. */
+/* Adds a return code, which may be an error, to the running hash, and returns it. */
 CUresult sc_code(struct sc *sc, CUresult code);
-/* Says how many of the steps the program should make if it was not told. */
+/* Returns the number of steps: that of the command line, or `by_default`. */
 unsigned sc_steps(const struct sc *sc, unsigned by_default);
 /* Prints a digest of all registered memory and of the return codes. Synchronises the context. */
 void sc_digest(struct sc *sc);
 uint64_t sc_hash(uint64_t hash, const void *data, size_t bytes);
-/* The next number of the scenario's own generator, below `below`. */
+/* The next number of the scenario's own generator, less than `below`. */
 unsigned sc_random(struct sc *sc, unsigned below);
 unsigned sc_random_of(uint64_t *state, unsigned below);
 void sc_sleep_us(unsigned us);
@@ -113,7 +113,7 @@ CUdeviceptr sc_device(struct sc *sc, const char *name, size_t words);
 void *sc_pinned(struct sc *sc, const char *name, size_t bytes);
 /* Registers memory for the digest. */
 void sc_register(struct sc *sc, const char *name, CUdeviceptr base, void *host, size_t bytes);
-/* Takes it out again, before it is freed. */
+/* Removes memory from the digest, before it is freed. */
 void sc_forget(struct sc *sc, CUdeviceptr base, void *host);
 
 /* --- launches (launch.c): all return the driver's code --- */
@@ -121,7 +121,7 @@ void sc_forget(struct sc *sc, CUdeviceptr base, void *host);
 CUresult sc_launch(struct sc *sc, CUfunction fn, unsigned grid, unsigned block, unsigned smem,
                    CUstream stream, void **params);
 
-/* These end the program when the launch fails. Grid: enough blocks of 64 for n. */
+/* These end the program if the launch fails. Grid: enough blocks of 64 for n. */
 void sc_axpy(struct sc *sc, CUstream s, CUdeviceptr y, CUdeviceptr x, float a, int n);
 void sc_saxpy_n(struct sc *sc, CUstream s, CUdeviceptr y, CUdeviceptr x, float a, int n,
                 int rounds);

@@ -1,4 +1,4 @@
-/* Every kernel that the scenarios use, in one image. */
+/* All kernels of the scenarios, in one image. */
 #include "kernels/add_scalar.cu"
 #include "kernels/argmax.cu"
 #include "kernels/attention_combine.cu"

@@ -1,9 +1,9 @@
 /*
- * Threads that the kernel is told to schedule in a way of their own: real-time ones that poll,
- * bound to one processor, and threads that are moved from processor to processor as by a cpuset.
+ * Threads with special scheduling: real-time threads that poll on one processor, and threads that
+ * move between processors as with a cpuset.
  *
- * A worker thread launches and polls; the main thread waits for it. Where the right to real-time
- * priorities is missing, the worker polls as an ordinary thread, and says so on stderr.
+ * A worker thread launches and polls; the main thread waits for it. If the process may not use
+ * real-time priorities, the worker polls as an ordinary thread and says so on stderr.
  */
 #define _GNU_SOURCE
 #include "harness/scenario/sc.h"
@@ -32,7 +32,7 @@ static void loop(struct sc *sc, CUstream s, CUdeviceptr x, unsigned salt) {
     }
 }
 
-/* Everything that the driver starts a thread for has been there before the worker is real-time. */
+/* Makes everything for which the driver starts a thread, before the worker becomes real-time. */
 static void prepare(struct poller *p, struct sc *sc, int policy) {
     sc_start(sc);
     *p = (struct poller){.sc = sc, .policy = policy};
@@ -59,7 +59,7 @@ static void stay_here(void) {
     sched_setaffinity(0, sizeof one, &one);
 }
 
-/* Every second step is waited for, so that it is learned as a step. */
+/* Waits for every second step, so that the library learns it as a step. */
 static void *poll(void *arg) {
     struct poller *p = arg;
     struct sc *sc = p->sc;
@@ -99,7 +99,7 @@ int sc_run_poll_rr(struct sc *sc) {
     return poll_as(sc, SCHED_RR);
 }
 
-/* All threads of the process, those of libraries included. */
+/* All threads of the process, also those of libraries. */
 static void move_to(const cpu_set_t *processors) {
     DIR *tasks = opendir("/proc/self/task");
     for (struct dirent *task; tasks && (task = readdir(tasks));) {

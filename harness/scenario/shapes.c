@@ -1,8 +1,4 @@
-/*
- * Steps whose launch shapes or pointers change while the order of the kernels stays.
- *
- * Runs on the main thread.
- */
+/* Steps whose launch shapes or pointers change while the order of kernels stays. Main thread. */
 #include "harness/scenario/sc.h"
 
 enum { N = 256, BATCH_MAX = 8, BUFFERS = 4, TURNS = 5 };
@@ -18,7 +14,7 @@ static void layer(struct sc *sc, CUstream s, CUdeviceptr x, CUdeviceptr y, CUdev
     sc_reduce(sc, s, sum, x, n);
 }
 
-/* Batches of 1, 2, 4, 8 in turn: four signatures that come again and again. */
+/* Batches of 1, 2, 4, 8 in turn: four signatures that repeat. */
 int sc_run_batch_sizes(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -37,7 +33,7 @@ int sc_run_batch_sizes(struct sc *sc) {
     return 0;
 }
 
-/* Batches of 1, 2, 4, 8, 16 in turn; a step differs from another of its batch in nothing. */
+/* Batches of 1, 2, 4, 8, 16 in turn; all steps of a batch are equal. */
 int sc_run_batch_turns(struct sc *sc) {
     CUstream s;
     unsigned most = N << (TURNS - 1);
@@ -57,8 +53,7 @@ int sc_run_batch_turns(struct sc *sc) {
     return 0;
 }
 
-/* Every step works on buffers that were just allocated, at changing addresses; the old ones are
- * freed in the next. */
+/* Every step uses newly allocated buffers at changing addresses; the next step frees them. */
 int sc_run_moving_buffers(struct sc *sc) {
     CUstream s;
     CUdeviceptr kept[BUFFERS] = {0};
@@ -78,14 +73,14 @@ int sc_run_moving_buffers(struct sc *sc) {
             OK(sc->cu.MemFree(kept[step % BUFFERS]));
         }
         kept[step % BUFFERS] = x;
-        /* At once: cuMemFree waits for what the stream still does with it. */
+        /* At once: cuMemFree waits for the stream's work on the buffer. */
         OK(sc->cu.MemFree(y));
     }
     sc_digest(sc);
     return 0;
 }
 
-/* One grid grows by a block every step and a pointer moves along, as with a growing cache. */
+/* One grid grows by a block in every step and a pointer moves along, as with a growing cache. */
 int sc_run_growing_grid(struct sc *sc) {
     CUstream s;
     enum { ROWS = 64 };
@@ -107,7 +102,7 @@ int sc_run_growing_grid(struct sc *sc) {
     return 0;
 }
 
-/* Block and shared memory change as well: combinations that were seen, and at times a new one. */
+/* Block and shared memory change too: known combinations, and sometimes a new one. */
 int sc_run_block_smem(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -149,8 +144,8 @@ int sc_run_steady(struct sc *sc) {
     return 0;
 }
 
-/* Steps of a thousand launches of which nothing ever changes; 8 bytes or 4 an argument. Each pair
- * turns (x, y) a little, so that every launch counts and nothing grows. */
+/* Steps of a thousand launches that never change, with arguments of 8 or 4 bytes. Each pair
+ * turns (x, y) a little, so every launch counts and nothing grows. */
 int sc_run_launch_bound(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -166,8 +161,8 @@ int sc_run_launch_bound(struct sc *sc) {
     return 0;
 }
 
-/* All that changes in a long life, and comes again: scalars, grids, buffers, streams, branches, and
- * stretches without any repetition. */
+/* Everything that changes and repeats in a long run: scalars, grids, buffers, streams, branches,
+ * and parts without repetition. */
 int sc_run_soak(struct sc *sc) {
     enum { WORDS = 64 };
     CUstream s, t;
@@ -205,7 +200,7 @@ int sc_run_soak(struct sc *sc) {
     return 0;
 }
 
-/* Steps of a thousand launches, and between them some of ten, as a prompt among tokens. */
+/* Steps of a thousand launches, with steps of ten between them, like a prompt among tokens. */
 int sc_run_long_short(struct sc *sc) {
     CUstream s;
     sc_start(sc);

@@ -1,8 +1,8 @@
 /*
- * Start of a scenario, its output, its memory and the digest.
+ * Starts a scenario; keeps its output, its memory and the digest.
  *
- * Runs on the scenario's main thread; holds no lock. sc_random_of, sc_hash, sc_must and sc_sleep_us
- * may be called by any thread.
+ * Runs on the scenario's main thread and holds no lock. Any thread may call sc_random_of, sc_hash,
+ * sc_must and sc_sleep_us.
  */
 #include "harness/scenario/sc.h"
 
@@ -58,7 +58,7 @@ void sc_must(CUresult code, const char *call, const char *file, int line) {
     if (code != CUDA_SUCCESS) {
         printf("FAILED %s:%d: %s: %d\n", file, line, call, (int)code);
         fflush(stdout);
-        exit(3); /* with its handlers, so that what was asked for before is done and counted */
+        exit(3); /* with exit handlers, so that earlier requests are done and counted */
     }
 }
 

@@ -1,8 +1,6 @@
 /*
- * Several streams of one thread: events between them, the rules of the legacy stream, aliases of
- * it, streams that come and go.
- *
- * Runs on the main thread.
+ * Several streams of one thread: events between them, the rules of the legacy stream and its
+ * aliases, streams that are created and destroyed. Main thread.
  */
 #include "harness/scenario/sc.h"
 
@@ -42,8 +40,7 @@ int sc_run_two_streams(struct sc *sc) {
     return 0;
 }
 
-/* The other way round than a reader would write it: the consumer's work is asked for between two
- * parts of the producer's. */
+/* In unusual order: the consumer's work is requested between two parts of the producer's. */
 int sc_run_streams_interleaved(struct sc *sc) {
     CUstream s[3];
     CUevent e[3];
@@ -99,7 +96,7 @@ static void with_legacy(struct sc *sc, CUstream other, bool ordered) {
     sc_digest(sc);
 }
 
-/* Both streams work on one buffer: only the legacy stream's rule orders them. */
+/* Both streams use one buffer; only the legacy stream's rule orders them. */
 int sc_run_legacy_blocking(struct sc *sc) {
     CUstream s;
     sc_start(sc);
@@ -116,7 +113,7 @@ int sc_run_legacy_nonblocking(struct sc *sc) {
     return 0;
 }
 
-/* Every call that names the legacy stream is a barrier for the blocking ones: events, host
+/* Every call that names the legacy stream is a barrier for blocking streams: events, host
  * functions, memsets without Async. */
 static void CUDA_CB count(void *data) {
     __atomic_fetch_add((unsigned *)data, 1, __ATOMIC_SEQ_CST);
@@ -136,7 +133,7 @@ int sc_run_legacy_barriers(struct sc *sc) {
             sc_chain(sc, a, x, 3, step + i, N);
         }
         switch (step % 4) {
-        case 0: /* the record on NULL stands behind a and in front of b */
+        case 0: /* the record on NULL is after a and before b */
             OK(sc->cu.EventRecord(e, NULL));
             OK(sc->cu.StreamWaitEvent(b, e, 0));
             break;
@@ -165,7 +162,7 @@ int sc_run_legacy_barriers(struct sc *sc) {
     return 0;
 }
 
-/* NULL and CU_STREAM_LEGACY are one stream, by the legacy and by the per-thread entry points. */
+/* NULL and CU_STREAM_LEGACY are one stream, in the legacy and in the per-thread entry points. */
 int sc_run_legacy_aliases(struct sc *sc) {
     sc_start(sc);
     CUdeviceptr x = sc_device(sc, "x", N);
@@ -193,7 +190,8 @@ int sc_run_legacy_aliases(struct sc *sc) {
     return 0;
 }
 
-/* A stream is destroyed with work in it, which still completes; the next one may get its handle. */
+/* A stream is destroyed with pending work, which still completes; the next stream may get its
+ * handle. */
 int sc_run_stream_recreate(struct sc *sc) {
     sc_start(sc);
     CUdeviceptr x[2] = {sc_device(sc, "x0", N), sc_device(sc, "x1", N)};
@@ -226,7 +224,7 @@ int sc_run_many_streams(struct sc *sc) {
         x[i] = sc_device(sc, "x", 64);
     }
     for (unsigned step = 0; step < sc_steps(sc, 16); step++) {
-        /* First round robin, then in runs. */
+        /* First round robin, then several launches on one stream in a row. */
         for (unsigned i = 0; i < STREAMS * 2; i++) {
             sc_chain(sc, s[i % STREAMS], x[i % STREAMS], 3, step + i, 64);
         }
@@ -241,8 +239,8 @@ int sc_run_many_streams(struct sc *sc) {
     return 0;
 }
 
-/* A kernel that waits for another stream's kernel which was asked for later, and a host that waits
- * for both. */
+/* A kernel waits for another stream's kernel that is launched later, and the host waits for
+ * both. */
 int sc_run_spin_pair(struct sc *sc) {
     CUstream a, b;
     CUdeviceptr flag_device;
@@ -271,7 +269,7 @@ int sc_run_spin_pair(struct sc *sc) {
     return 0;
 }
 
-/* Values written and waited for by the streams themselves. */
+/* The streams themselves write values and wait for values. */
 int sc_run_stream_values(struct sc *sc) {
     CUstream a, b;
     CUdeviceptr flag;
@@ -296,7 +294,7 @@ int sc_run_stream_values(struct sc *sc) {
     return 0;
 }
 
-/* A stream with nothing but waits for numbers that the host writes, beside one that launches. */
+/* A stream only waits for numbers that the host writes, beside a stream that launches. */
 int sc_run_value_host(struct sc *sc) {
     CUstream a, b;
     CUdeviceptr flag;

@@ -1,8 +1,6 @@
 /*
- * Several threads that launch.
- *
- * Each function says what its threads share. The main thread starts and joins them; the digest
- * comes after the join.
+ * Programs with several threads that launch. The comment of each function says what its threads
+ * share. The main thread starts and joins them, and computes the digest after the join.
  */
 #include "harness/scenario/sc.h"
 
@@ -55,7 +53,7 @@ static void *own_stream(void *arg) {
         if (w->number != 3 || step % 8 == 7) {
             OK(sc->cu.StreamSynchronize(w->s));
         }
-        if (w->number == 1) { /* this one also allocates, which disturbs all others */
+        if (w->number == 1) { /* this thread also allocates, which disturbs all others */
             CUdeviceptr p;
             OK(sc->cu.MemAlloc(&p, 4096));
             sc_fill(sc, w->s, p, step, 1024);
@@ -66,7 +64,7 @@ static void *own_stream(void *arg) {
     return NULL;
 }
 
-/* Own streams, own memory. */
+/* Each thread has its own streams and memory. */
 int sc_run_threads(struct sc *sc) {
     struct worker w[THREADS];
     sc_start(sc);
@@ -130,7 +128,7 @@ static void *by_turns(void *arg) {
     return NULL;
 }
 
-/* One stream, one buffer, two threads by turns: the mutex is all that orders them. */
+/* Two threads use one stream and one buffer in turn; only the mutex orders them. */
 int sc_run_thread_handover(struct sc *sc) {
     struct worker w[THREADS];
     sc_start(sc);
@@ -152,8 +150,7 @@ static void *by_turns_two_streams(void *arg) {
         while (turn.next != step) {
             pthread_cond_wait(&turn.moved, &turn.lock);
         }
-        /* What the other thread asked for on its stream is waited for by a call of this thread that
-         * names that stream. */
+        /* This thread waits for the other thread's work by a call that names that stream. */
         if (step) {
             CUstream theirs = w->number ? w[-1].s : w[1].s;
             OK(sc->cu.StreamSynchronize(theirs));
@@ -197,8 +194,7 @@ static void *pestering(void *arg) {
     return NULL;
 }
 
-/* A second thread queries and synchronises the stream on which the first one launches, again and
- * again. */
+/* A second thread queries and synchronises the first thread's stream again and again. */
 int sc_run_thread_pester(struct sc *sc) {
     struct worker w[THREADS];
     pthread_t thread;
@@ -220,7 +216,7 @@ int sc_run_thread_pester(struct sc *sc) {
     return 0;
 }
 
-/* Long work, and a wait for it, again and again. */
+/* Long work and a wait for it, again and again. */
 static void *waiting(void *arg) {
     struct worker *w = arg;
     struct sc *sc = w->sc;
@@ -232,8 +228,8 @@ static void *waiting(void *arg) {
     return NULL;
 }
 
-/* A thread that waits for the GPU nearly all the time beside one that launches. What the first one
- * computes is always nought. */
+/* One thread waits for the GPU nearly all the time, another one launches. The first computes
+ * always 0. */
 int sc_run_thread_waits(struct sc *sc) {
     struct worker w[2];
     pthread_t thread;
@@ -268,7 +264,7 @@ static void *writing_late(void *arg) {
     return NULL;
 }
 
-/* A thread that writes memory of its own in the midst of another one's long kernels. */
+/* A thread writes its own memory during another thread's long kernels. */
 int sc_run_thread_writes(struct sc *sc) {
     struct worker w[2];
     pthread_t thread;
@@ -300,8 +296,8 @@ static void *per_thread_stream(void *arg) {
     for (unsigned step = 0; step < w->steps; step++) {
         for (unsigned i = 0; i < 10; i++) {
             unsigned a = 3 + 2 * w->number, b = step + i;
-            /* NULL of the per-thread entry points, and its explicit handle by the ordinary ones,
-             * are one stream. */
+            /* NULL in per-thread entry points, and its explicit handle in ordinary ones, are one
+             * stream. */
             void *params[] = {&w->x, &a, &b, &n};
             if (i % 3 == 2) {
                 OK(sc_launch(sc, sc->fn[SC_chain], N / 64, 64, 0, CU_STREAM_PER_THREAD, params));
@@ -330,8 +326,7 @@ int sc_run_ptds(struct sc *sc) {
     return 0;
 }
 
-/* The per-thread default stream is a blocking one: the legacy stream orders itself with it on its
- * own. */
+/* The per-thread default stream is a blocking stream: the legacy stream orders itself with it. */
 int sc_run_ptds_legacy(struct sc *sc) {
     CUevent e;
     CUstream s;

@@ -1,8 +1,9 @@
 /*
- * Stream work by calls of a driver that is newer than every table: one that the library exports,
- * one that cuGetProcAddress alone hands out.
+ * Stream work by calls that no table of cusplice knows, as in a newer driver. The library exports
+ * one call; only cuGetProcAddress returns the other.
  *
- * Main thread. Both calls are the simulator's; another driver has none, and says so.
+ * Main thread. Only the simulator has both calls; with another driver the scenario says that they
+ * are missing.
  */
 #include "harness/scenario/sc.h"
 
@@ -14,7 +15,7 @@ typedef CUresult (*fill_fn)(CUdeviceptr, unsigned, size_t, CUstream);
 typedef CUresult (*look_fn)(const char *, void **, int, cuuint64_t,
                             CUdriverProcAddressQueryResult *);
 
-/* By a fresh look-up for each call, as a program without a table of its own would. */
+/* Looks the function up for each call, as a program without its own table does. */
 static fill_fn hidden_fill(look_fn look) {
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     void *fill = NULL;
@@ -38,7 +39,7 @@ int sc_run_unknown_calls(struct sc *sc) {
     OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
     OK(sc->cu.StreamCreate(&b, CU_STREAM_DEFAULT));
     for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
-        unsigned n = step % 8 == 7 ? 7 : 9; /* at times they come sooner than before */
+        unsigned n = step % 8 == 7 ? 7 : 9; /* sometimes they come earlier */
         for (unsigned i = 0; i < n; i++) {
             sc_chain(sc, s, x, 3, step + i, N);
         }
@@ -50,7 +51,8 @@ int sc_run_unknown_calls(struct sc *sc) {
         for (unsigned i = 0; i < n; i++) {
             sc_chain(sc, b, y, 7, step + i, N);
         }
-        /* In the legacy stream, which waits for the blocking one, and which that waits for. */
+        /* In the legacy stream, which waits for the blocking stream, and for which the blocking
+         * stream waits. */
         OK(hidden_fill(look)(y, step, N / 4, NULL));
         for (unsigned i = 0; i < n; i++) {
             sc_chain(sc, b, y, 11, step + i, N);

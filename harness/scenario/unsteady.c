@@ -1,12 +1,10 @@
-/*
- * Kernels that do not do the same twice, and state that the host does not see.
- */
+/* Kernels that do not do the same twice, and device state that the host cannot see. */
 #include "harness/scenario/sc.h"
 
 enum { N = 64, CHAINS = 6 };
 
-/* A time stamp amid ops that are the same each time. The stamp's memory is not digested. Main
- * thread. */
+/* A time stamp among ops that are the same each time. The digest leaves the stamp's memory out.
+ * Main thread. */
 int sc_run_unsteady(struct sc *sc) {
     CUstream s;
     CUdeviceptr when;

@@ -1,8 +1,8 @@
 /*
- * Tells a test what ran (cusim_activity.h).
+ * Tells a test which work ran (cusim_activity.h).
  *
- * On the threads of the streams, no lock held. Which call it is of is set by whoever runs it, for
- * the thread.
+ * Runs on the streams' threads without a lock. Whoever runs work sets, for its thread, the call
+ * that the work belongs to.
  */
 #include "harness/sim/cusim.h"
 #include "harness/sim/cusim_activity.h"

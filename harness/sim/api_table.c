@@ -1,9 +1,9 @@
 /*
- * The table of entry points, and a weak body for each of them.
+ * The table of entry points, and a weak body for each.
  *
- * An entry point that another file defines replaces its weak body when the library is linked; the
- * rest answer CUDA_ERROR_NOT_SUPPORTED. cuda.h is not included here, since the bodies have no
- * parameters. Holds no lock.
+ * If another file defines an entry point, the linker takes that one; a weak body answers
+ * CUDA_ERROR_NOT_SUPPORTED. This file does not include cuda.h, because the bodies have no
+ * parameters. No lock.
  */
 #include <stddef.h>
 

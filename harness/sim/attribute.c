@@ -1,8 +1,8 @@
 /*
- * Attributes of kernel nodes.
+ * Attributes of kernel nodes. Attributes that only launches have (programmatic serialisation,
+ * events) cannot be read from a node.
  *
- * Any thread, under cusim.lock. Those that are for launches alone (programmatic serialisation,
- * events) are not readable from a node.
+ * Any thread, under cusim.lock.
  */
 #include "harness/sim/graph.h"
 
@@ -46,7 +46,7 @@ CUSIM_LOCKED(cuGraphKernelNodeGetAttribute,
     return CUDA_SUCCESS;
 }
 
-/* The node gets new work that is the old one with other attributes. */
+/* Gives the node new work: the old work with other attributes. */
 static CUresult set_attributes(struct cusim_node *node, const CUlaunchAttribute *attrs, unsigned n,
                                bool cooperative) {
     const struct cusim_work_kernel *k = &node->work->kernel;

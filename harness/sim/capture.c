@@ -1,9 +1,9 @@
 /*
- * Stream capture: submitted work becomes nodes of a graph, events carry the frontier from stream to
- * stream.
+ * Stream capture: submitted work becomes nodes of a graph, and events carry the last nodes of one
+ * stream to another.
  *
- * Any thread, under cusim.lock. Calls that a capture makes unsafe are refused with the codes 900 to
- * 908 and invalidate the capture that forbids them, as CUDA does.
+ * Any thread, under cusim.lock. If a capture makes a call unsafe, the simulator refuses the call
+ * with a code from 900 to 908 and invalidates the capture that forbids the call, as CUDA does.
  */
 #include "harness/sim/graph.h"
 
@@ -75,7 +75,7 @@ CUresult cusim_capture_unsafe_sync(struct cusim_ctx *ctx) {
     return result != CUDA_SUCCESS ? result : cusim_capture_unsafe();
 }
 
-/* ---- who takes part ---- */
+/* ---- participants ---- */
 
 static void join(struct cusim_capture *c, struct cusim_stream *s) {
     s->capture = c;
@@ -98,7 +98,7 @@ static void leave(struct cusim_stream *s) {
         s->ctx->blocking_captures--;
 }
 
-/* The capture is over; its graph has been given away or is freed here. */
+/* Ends the capture; its graph was given away or is freed here. */
 static void finish(struct cusim_capture *c, bool keep_graph) {
     while (c->streams)
         leave(c->streams);
@@ -148,7 +148,7 @@ static void frontier_set(struct cusim_stream *s, struct cusim_node *node) {
     frontier_add(s, node);
 }
 
-/* ---- what is captured ---- */
+/* ---- captured calls ---- */
 
 static const CUlaunchAttribute *attr_find(const struct cusim_work_kernel *k,
                                           CUlaunchAttributeID id) {
@@ -158,8 +158,7 @@ static const CUlaunchAttribute *attr_find(const struct cusim_work_kernel *k,
     return NULL;
 }
 
-/* A node takes over what is set on the stream that it is captured from, unless the launch said
- * otherwise. */
+/* A node inherits the attributes of the captured stream, unless the launch set them. */
 static void inherit_attributes(struct cusim_work_kernel *k, const struct cusim_stream *s) {
     static const CUlaunchAttributeID inherited[] = {
         CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_PRIORITY,
@@ -244,12 +243,12 @@ CUresult cusim_capture_wait(struct cusim_stream *s, struct cusim_event *event, u
     }
     if (!cusim_event_captured(event) && !event->last)
         return CUDA_SUCCESS;            /* never recorded: nothing to wait for */
-    if (!cusim_event_captured(event)) { /* recorded outside: the graph could not know of it */
+    if (!cusim_event_captured(event)) { /* recorded outside: the graph cannot depend on it */
         cusim_capture_invalidate(s->capture);
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
     struct cusim_capture *c = cusim_capture_live(event);
-    if (!c) /* of a capture that has ended */
+    if (!c) /* recorded in a capture that has ended */
         return CUDA_ERROR_INVALID_VALUE;
     if (c->status != CUSIM_CAPTURE_ACTIVE)
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -311,7 +310,7 @@ CUSIM_TWIN_LOCKED(cuStreamBeginCapture_v2, _ptsz, (CUstream stream, CUstreamCapt
     return begin(ptsz, stream, mode, NULL, &s);
 }
 
-/* What a newer driver might bring: it changes what later calls mean, and no table knows it. */
+/* Stands for a newer driver's call that changes the meaning of later calls; no table knows it. */
 __attribute__((visibility("default"))) CUresult cuSimBeginCaptureX(CUstream, CUstreamCaptureMode);
 __attribute__((visibility("default")))
 CUresult cuSimBeginCaptureX_ptsz(CUstream, CUstreamCaptureMode);
@@ -339,7 +338,7 @@ CUSIM_TWIN_LOCKED(cuStreamBeginCaptureToGraph, _ptsz,
     return result;
 }
 
-/* Marks everything that the frontier of the origin stands on. */
+/* Marks all nodes that the origin's frontier depends on. */
 static void mark_ancestors(struct cusim_node **nodes, unsigned n) {
     for (unsigned i = 0; i < n; i++) {
         struct cusim_node *node = nodes[i];
@@ -350,7 +349,7 @@ static void mark_ancestors(struct cusim_node **nodes, unsigned n) {
         for (unsigned d = 0; d < node->n_deps; d++)
             deps[d] = node->deps[d].from;
         unsigned n_deps = node->n_deps;
-        while (n_deps == 1 && !deps[0]->place) { /* a chain is walked, not descended */
+        while (n_deps == 1 && !deps[0]->place) { /* walks a chain without recursion */
             node = deps[0];
             node->place = 1;
             n_deps = node->n_deps;
@@ -374,8 +373,8 @@ static bool unjoined(struct cusim_capture *c) {
     return false;
 }
 
-/* An end that fails ends the capture none the less; a fault that was asked for must not leave the
- * stream capturing. */
+/* A failed end ends the capture all the same: a requested fault must not leave the stream
+ * capturing. */
 static CUresult failed_end(bool ptsz, CUstream handle, CUgraph *graph, CUresult fault) {
     struct cusim_stream *s;
     cusim_lock();
@@ -433,7 +432,7 @@ CUresult cuStreamEndCapture_ptsz(CUstream handle, CUgraph *graph) {
     return end_locked(CUSIM_API_cuStreamEndCapture_ptsz, true, handle, graph);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     CUSIM_ENTER(cuThreadExchangeStreamCaptureMode);

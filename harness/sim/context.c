@@ -2,10 +2,9 @@
  * Contexts: the primary one of each device, those that a program makes, and the stack of each
  * thread.
  *
- * Any thread, under cusim.lock. A context's memory is never given back, so that whatever still
- * names a dead one finds it dead; a primary context keeps its address over a reset and gets a new
- * id. Waits happen on timelines, which let the lock go: whoever waits looks again at what it knew
- * before.
+ * Any thread, under cusim.lock. The memory of a context is never freed, so a stale handle leads to
+ * a dead context. A primary context keeps its address over a reset and gets a new id. A wait on a
+ * timeline gives the lock back, so the waiter must look everything up again.
  */
 #include "harness/sim/cusim.h"
 
@@ -29,7 +28,8 @@ CUresult cusim_ctx_current(struct cusim_ctx **ctx) {
         return CUDA_ERROR_NOT_PERMITTED;
     if (thread->depth == 0 || !thread->stack[thread->depth - 1])
         return CUDA_ERROR_INVALID_CONTEXT;
-    /* A primary context that was reset and retained again is current again where it stayed. */
+    /* If a primary context was reset and retained again, it becomes current again on stacks
+     * where it stayed. */
     struct cusim_ctx *top = thread->stack[thread->depth - 1];
     if (!top->alive)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -37,7 +37,7 @@ CUresult cusim_ctx_current(struct cusim_ctx **ctx) {
     return top->error;
 }
 
-/* The context that a handle names, or that is current where it is NULL. */
+/* The context of a handle, or the current one if the handle is NULL. */
 static CUresult ctx_get(CUcontext handle, struct cusim_ctx **ctx) {
     if (!handle)
         return cusim_ctx_current(ctx);
@@ -74,7 +74,7 @@ static struct cusim_ctx *ctx_new(struct cusim_device *device) {
     return ctx;
 }
 
-/* What dies with a context: its streams once they are empty, its modules, its memory. */
+/* Ends what dies with a context: its streams once they are empty, its modules, its memory. */
 static void ctx_end(struct cusim_ctx *ctx) {
     for (struct cusim_capture *capture; ctx->alive && (capture = cusim_capture_of_ctx(ctx));)
         cusim_capture_drop(capture);
@@ -122,9 +122,8 @@ void cusim_ctx_wait(struct cusim_ctx *ctx) {
 }
 
 /* ---- stocks: the driver's pools of streams and graphs ----
- *
- * As measured with driver 580 on an H100: 35 streams and graphs, 43 more each time; 4000 nodes or
- * more. What was given back is there again. */
+ * As measured with driver 580 on an H100: 35 streams and graphs, then 43 more each time; 4000 nodes
+ * or more. What is given back can be used again. */
 
 enum { OBJECTS = 35, OBJECTS_MORE = 43, NODES = 4000 };
 
@@ -331,7 +330,7 @@ CUSIM_LOCKED(cuDevicePrimaryCtxGetState, (CUdevice ordinal, unsigned *flags, int
     return CUDA_SUCCESS;
 }
 
-/* ---- questions about a context ---- */
+/* ---- queries about a context ---- */
 
 CUSIM_LOCKED(cuCtxGetDevice, (CUdevice * device), (device)) {
     struct cusim_ctx *ctx;
@@ -460,7 +459,7 @@ CUSIM_LOCKED(cuCtxSynchronize_v2, (CUcontext handle), (handle)) {
     return result == CUDA_SUCCESS ? synchronize(ctx) : result;
 }
 
-/* ---- accepted, without effect here ---- */
+/* ---- accepted without effect ---- */
 
 CUSIM_LOCKED(cuCtxGetSharedMemConfig, (CUsharedconfig * config), (config)) {
     struct cusim_ctx *ctx;

@@ -1,10 +1,9 @@
 /*
- * Copies: what may be copied, what the host waits for, and when host memory is read.
+ * Copies: which are allowed, what the host waits for, and when host memory is read.
  *
- * The source of an upload from pageable memory is copied at the call; a download to pageable memory
- * and a copy from host to host have been done when the call returns; pinned memory is touched when
- * the stream gets there. A call that needs a staging copy makes it without cusim.lock and looks its
- * stream up again.
+ * An upload from pageable memory reads its source at the call. A download to pageable memory and a
+ * host-to-host copy are done when the call returns. Pinned memory is accessed in stream order. If a
+ * call needs a staging copy, it copies without cusim.lock and then looks its stream up again.
  */
 #include "harness/sim/cusim.h"
 
@@ -21,7 +20,7 @@ struct side {
     enum cusim_mem_kind kind;
 };
 
-/* One operand of a copy: its first byte, and whether all of it may be touched. */
+/* One operand of a copy: its first byte, and whether all of it may be accessed. */
 static CUresult side_of(struct side *side, CUmemorytype type, const void *host, CUdeviceptr device,
                         size_t x, size_t y, size_t z, size_t pitch, size_t height,
                         const CUDA_MEMCPY3D *p) {
@@ -43,10 +42,11 @@ static CUresult side_of(struct side *side, CUmemorytype type, const void *host, 
     side->kind = cusim_mem_kind_of((uintptr_t)side->at, side->extent);
     if (type == CU_MEMORYTYPE_DEVICE && side->kind == CUSIM_MEM_PAGEABLE)
         return CUDA_ERROR_INVALID_VALUE;
-    /* A range that begins in a block and leaves it, be it a registered one, is refused. */
+    /* A range that begins in a block, also a registered one, and leaves it is refused. */
     if (side->kind == CUSIM_MEM_PAGEABLE && cusim_mem_find((uintptr_t)side->at))
         return CUDA_ERROR_INVALID_VALUE;
-    /* An address of ours outside of every live block is a bad device pointer, not host memory. */
+    /* An address of the simulator outside of every live block is a bad device pointer, not host
+     * memory. */
     if (side->kind == CUSIM_MEM_PAGEABLE && (!base || cusim_mem_in_arena((uintptr_t)side->at)))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -84,7 +84,7 @@ CUresult cusim_memcpy_fill(struct cusim_work_memcpy *m, const CUDA_MEMCPY3D *p,
     return CUDA_SUCCESS;
 }
 
-/* Copies a pageable source into memory of the work; its rows keep their distance. */
+/* Copies a pageable source into memory of the work; rows keep their pitch. */
 static unsigned char *stage(const struct cusim_work_memcpy *m) {
     size_t extent = (m->depth - 1) * m->src_slice + (m->height - 1) * m->src_pitch + m->width;
     unsigned char *staged = malloc(extent);
@@ -96,10 +96,8 @@ static unsigned char *stage(const struct cusim_work_memcpy *m) {
     return staged;
 }
 
-/*
- * sync: the form without Async. It waits, except from device to device; an upload from pageable
- * memory waits for what is before it and returns once its source was copied.
- */
+/* sync: the form without Async. It waits, except from device to device. An upload from pageable
+ * memory waits for earlier work, and returns when its source was copied. */
 static CUresult copy(bool ptsz, CUstream handle, const CUDA_MEMCPY3D *p, bool sync) {
     struct cusim_stream *s;
     enum cusim_mem_kind dst, src;
@@ -146,7 +144,7 @@ static CUresult copy(bool ptsz, CUstream handle, const CUDA_MEMCPY3D *p, bool sy
     return result;
 }
 
-/* The types are those that a captured copy shows: what the call is named for, or UNIFIED. */
+/* The types are those that a captured copy shows: by the call's name, or UNIFIED. */
 static CUresult copy_1d(bool ptsz, CUstream handle, uintptr_t dst, uintptr_t src, size_t bytes,
                         CUmemorytype dst_type, CUmemorytype src_type, bool sync) {
     CUDA_MEMCPY3D p = {.srcMemoryType = src_type,
@@ -216,7 +214,7 @@ CUSIM_TWIN_LOCKED(cuMemcpyPeer, _ptds,
                   (dst, to, src, from, n)) {
     if (!cusim_handle_is(to, CUSIM_CTX) || !cusim_handle_is(from, CUSIM_CTX))
         return CUDA_ERROR_INVALID_CONTEXT;
-    cusim_ctx_wait((struct cusim_ctx *)from); /* serial with all work of both */
+    cusim_ctx_wait((struct cusim_ctx *)from); /* ordered with all work of both contexts */
     if (cusim_handle_is(to, CUSIM_CTX))
         cusim_ctx_wait((struct cusim_ctx *)to);
     CUresult result = copy_1d(ptsz, NULL, dst, src, n, DEVICE, DEVICE, true);

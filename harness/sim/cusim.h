@@ -1,13 +1,11 @@
 /*
- * Inside of the simulated driver: its state, its lock, and what its files offer each other.
+ * The simulated driver's state, its lock, and what its files offer each other.
  *
- * One lock, cusim.lock, guards everything below unless a field says otherwise. Exported functions
- * take it, do their work in functions that expect it held, and give it back. Workers (one thread
- * per stream) take it to fetch and to finish an operation and never hold it while they execute one.
- * Whoever waits does so on a timeline, which gives the lock back.
- *
- * Exported cu* functions are never called from inside: a preloaded library may have put itself in
- * front of them.
+ * One lock, cusim.lock, guards all state here unless a field says otherwise. Exported functions
+ * take the lock and call inner functions that expect it held. A worker (one thread per stream)
+ * holds it to fetch and to finish an operation, never while it executes one. A wait is on a
+ * timeline, which gives the lock back. No file calls exported cu* functions, because a preloaded
+ * library may stand in front of them.
  */
 #ifndef CUSIM_H
 #define CUSIM_H
@@ -43,8 +41,8 @@ struct cusim_row {
 };
 extern const struct cusim_row cusim_rows[CUSIM_API_COUNT];
 
-/* Counts the call, injects a fault, refuses before cuInit and after fork. First thing in each
- * exported function. */
+/* Counts the call, injects a fault, and refuses calls before cuInit and after fork. Each
+ * exported function calls it first. */
 CUresult cusim_enter(enum cusim_api api);
 CUresult
 cusim_enter_early(enum cusim_api api); /* the same for calls that are legal before cuInit */
@@ -62,10 +60,8 @@ cusim_enter_early(enum cusim_api api); /* the same for calls that are legal befo
             return enter_result_;                                                                  \
     } while (0)
 
-/*
- * Defines an entry point and its per-thread twin over one body, which sees `bool ptsz` in front of
- * its parameters: CUSIM_TWIN(cuStreamQuery, _ptsz, (CUstream stream), (stream)) { ... }
- */
+/* Defines an entry point and its per-thread twin with one body, which has `bool ptsz` before its
+ * parameters: CUSIM_TWIN(cuStreamQuery, _ptsz, (CUstream stream), (stream)) { ... } */
 #define CUSIM_UNPACK(...) __VA_ARGS__
 #define CUSIM_TWIN(symbol, suffix, params, args)                                                   \
     static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params);                                 \
@@ -79,7 +75,7 @@ cusim_enter_early(enum cusim_api api); /* the same for calls that are legal befo
     }                                                                                              \
     static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params)
 
-/* Defines an entry point without a twin whose body runs with the lock held. */
+/* Defines an entry point without a twin; its body runs with the lock held. */
 #define CUSIM_LOCKED(symbol, params, args)                                                         \
     static CUresult symbol##_body params;                                                          \
     CUresult symbol params {                                                                       \
@@ -91,7 +87,7 @@ cusim_enter_early(enum cusim_api api); /* the same for calls that are legal befo
     }                                                                                              \
     static CUresult symbol##_body params
 
-/* Both: a twin whose body runs with the lock held. */
+/* Defines an entry point with a twin; its body runs with the lock held. */
 #define CUSIM_TWIN_LOCKED(symbol, suffix, params, args)                                            \
     static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params);                                 \
     CUresult symbol params {                                                                       \
@@ -110,25 +106,26 @@ cusim_enter_early(enum cusim_api api); /* the same for calls that are legal befo
     }                                                                                              \
     static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params)
 
-/* The version of the driver that this library exports the entry points of (version.c). */
+/* The driver version whose entry points this library exports (version.c). */
 extern const int cusim_driver_version;
 
-/* ---- faults and who calls ---- */
+/* ---- faults, and the caller of a call ---- */
 
-/* A preloaded library under test may mark the calls that it makes for itself (cuSimCaller), so that
- * they are counted, and made to fail, apart from those of the program. */
+/* A preloaded library under test may mark its own calls (cuSimCaller), so that they are counted
+ * and made to fail apart from the program's. */
 enum cusim_caller { CUSIM_CALLER_PROGRAM, CUSIM_CALLER_OWN, CUSIM_CALLERS };
-enum cusim_caller cusim_caller(void); /* of the calling thread's calls */
+enum cusim_caller cusim_caller(void); /* whose call it is, on the calling thread */
 
-/* Replaces the list; false, and the list as it was: not understood. README.md has the grammar. */
+/* Replaces the list. Returns false and keeps the old list if the text cannot be understood.
+ * README.md has the grammar. */
 bool cusim_faults_set(const char *text);
-/* Counts the call and does what it is due for; anything but CUDA_SUCCESS is the call's answer. */
+/* Counts the call and applies its fault. Any result but CUDA_SUCCESS is the call's result. */
 CUresult cusim_fault(enum cusim_api api);
-/* What the work that is being queued shall end its context with, or CUDA_SUCCESS. */
+/* The error by which the work being queued shall end its context, or CUDA_SUCCESS. */
 CUresult cusim_take_late(void);
 
-/* CUSIM_UNKNOWN: cuGetProcAddress answers these base names, divided by commas, by addresses that no
- * symbol has. False: one of them does not exist, or they are too many. */
+/* CUSIM_UNKNOWN: cuGetProcAddress returns addresses that no symbol has for these base names,
+ * separated by commas. Returns false if a name does not exist or there are too many. */
 bool cusim_unknown_set(const char *names);
 
 /* ---- process ---- */
@@ -138,27 +135,27 @@ enum { CUSIM_DEVICES_MAX = 8, CUSIM_STACK_MAX = 64 };
 struct cusim_options {
     uint64_t seed;
     _Atomic unsigned delay_us;
-    unsigned queue_depth; /* pending operations of a stream before a call waits for room */
-    int driver_version;   /* played */
+    unsigned queue_depth; /* pending operations of a stream until a call waits */
+    int driver_version;   /* the played version */
     int devices;
     uint64_t device_bytes;
     unsigned exit_wait_ms;
-    bool measured_rules; /* executable graphs refuse what driver 580 refuses, not all that is
+    bool measured_rules; /* executable graphs refuse what driver 580 refuses, not everything
                             documented */
-    bool mixed_nodes;    /* a graph's nodes and edges are told in an order of chance */
+    bool mixed_nodes;    /* a graph's nodes and edges are listed in random order */
 };
 
 struct cusim_process {
     pthread_mutex_t lock;
     bool initialized;
-    bool exiting;                 /* workers start nothing new */
+    bool exiting;                 /* workers start no further operation */
     struct cusim_options options; /* written once, before initialized */
     struct cusim_device *devices;
-    struct cusim_ctx *contexts; /* all that live */
+    struct cusim_ctx *contexts; /* all live contexts */
     struct cusim_ctx
-        *dead;        /* made by the program and destroyed; kept so that they are found dead */
-    uint64_t next_id; /* of contexts, streams, captures, buffers; never used twice */
-    uint64_t calls;   /* that put work into a stream */
+        *dead; /* destroyed contexts of the program, kept so that their handles are found dead */
+    uint64_t next_id; /* for contexts, streams, captures, buffers; never used twice */
+    uint64_t calls;   /* calls that put work into a stream */
     unsigned n_busy;  /* streams with work */
     struct cusim_capture *captures;
 };
@@ -192,7 +189,7 @@ void cusim_handle_add(const void *handle, enum cusim_kind kind);
 void cusim_handle_remove(const void *handle);
 bool cusim_handle_is(const void *handle, enum cusim_kind kind);
 
-/* ---- timelines: a counter that grows, and who waits for it ---- */
+/* ---- timelines: a counter that grows, and its waiters ---- */
 
 struct cusim_waiter {
     struct cusim_waiter *next;
@@ -218,7 +215,7 @@ struct cusim_mark {
     unsigned refs;
     struct cusim_timeline *tl;
     uint64_t target;
-    uint64_t time_ns; /* set when it executed */
+    uint64_t time_ns; /* set when the recording executed */
 };
 
 struct cusim_mark *cusim_mark_new(struct cusim_timeline *tl, uint64_t target);
@@ -227,8 +224,8 @@ void cusim_mark_unref(struct cusim_mark *mark);
 
 /* ---- threads ---- */
 
-/* The per-thread default stream of one thread in one context; found by the id, since a context may
- * die first. */
+/* The per-thread default stream of one thread in one context. The context is found by id,
+ * because it may die first. */
 struct cusim_default {
     struct cusim_default *next;
     uint64_t ctx_id;
@@ -239,7 +236,7 @@ struct cusim_thread {
     struct cusim_ctx *stack[CUSIM_STACK_MAX];
     int depth;
     CUstreamCaptureMode capture_mode;
-    bool in_worker; /* a host function or callback runs here: CUDA calls are refused */
+    bool in_worker; /* the thread runs a host function or callback: CUDA calls are refused */
     pthread_cond_t cond;
     struct cusim_default *defaults;
 };
@@ -264,31 +261,31 @@ struct cusim_ctx {
     bool primary;
     bool alive;
     CUresult error;               /* sticky */
-    struct cusim_stream *streams; /* all that may still have work, destroyed ones included */
+    struct cusim_stream *streams; /* all that may still have work, also destroyed ones */
     struct cusim_stream *legacy;
-    unsigned blocking_captures; /* open captures that involve a blocking stream */
+    unsigned blocking_captures; /* open captures with a blocking stream */
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache_config;
     struct cusim_module *modules;
     struct cusim_stock {
         size_t used, room;
-    } objects, nodes; /* streams and executable graphs; nodes of the latter */
+    } objects, nodes; /* streams and executable graphs; the graphs' nodes */
 };
 
-/* One more stream (no nodes) or executable graph: where a stock must grow it is waited for all work
- * of the context, as driver 580 does. May wait. */
+/* Takes one more stream (no nodes) or executable graph from the stock. If the stock must grow,
+ * waits for all work of the context, as driver 580 does. */
 void cusim_stock_take(struct cusim_ctx *ctx, size_t nodes);
 void cusim_stock_give(struct cusim_ctx *ctx, size_t nodes);
 
-CUresult cusim_ctx_current(struct cusim_ctx **ctx); /* the calling thread's, or why there is none */
-CUresult cusim_ctx_check(struct cusim_ctx *ctx);    /* dead, or the sticky error */
-struct cusim_ctx *cusim_ctx_by_id(uint64_t id);     /* NULL when it is dead */
+CUresult cusim_ctx_current(struct cusim_ctx **ctx); /* the thread's, or why there is none */
+CUresult cusim_ctx_check(struct cusim_ctx *ctx);    /* fails if dead or with a sticky error */
+struct cusim_ctx *cusim_ctx_by_id(uint64_t id);     /* NULL if the context is dead */
 struct cusim_device *cusim_device_get(CUdevice device);
 void cusim_ctx_wait(
-    struct cusim_ctx *ctx); /* all work of all its streams that was submitted before */
+    struct cusim_ctx *ctx); /* waits for all work that was submitted to all its streams before */
 void cusim_all_wait(void);
 
-/* ---- work: what a stream operation or a graph node does, as immutable data ---- */
+/* ---- work: a stream operation or a graph node as immutable data ---- */
 
 enum cusim_work_type {
     CUSIM_WORK_KERNEL,
@@ -307,7 +304,7 @@ enum cusim_work_type {
 };
 
 struct cusim_work_kernel {
-    CUfunction func; /* as it was given: CUfunction or CUkernel */
+    CUfunction func; /* as given: CUfunction or CUkernel */
     struct cusim_func *resolved;
     const struct cusim_kernel *kernel;
     unsigned grid[3], block[3], smem;
@@ -315,7 +312,7 @@ struct cusim_work_kernel {
     unsigned n_attrs;
     CUlaunchAttribute *attrs;
     unsigned blob_bytes;
-    void **argv; /* n_params + 1 pointers into the blob; both live behind the struct */
+    void **argv; /* n_params + 1 pointers into the blob; both follow the struct */
     unsigned char *blob;
 };
 
@@ -326,7 +323,7 @@ struct cusim_work_memset {
 };
 
 struct cusim_work_memcpy {
-    CUDA_MEMCPY3D params; /* as given, or as GetParams reports them */
+    CUDA_MEMCPY3D params; /* as given, or as GetParams returns them */
     unsigned char *dst;
     const unsigned char *src;
     size_t width, height, depth;
@@ -350,7 +347,7 @@ struct cusim_work {
             void *data;
         } host;
         struct {
-            struct cusim_event *event; /* for graph nodes: looked up again at launch */
+            struct cusim_event *event; /* for graph nodes: looked up again at each launch */
             uint64_t id;
             unsigned flags;
         } event;
@@ -371,16 +368,16 @@ struct cusim_work {
 struct cusim_work *cusim_work_new(enum cusim_work_type type, struct cusim_ctx *ctx);
 struct cusim_work *cusim_work_ref(struct cusim_work *work);
 void cusim_work_unref(struct cusim_work *work);
-/* Executes; no lock held. Returns what the context dies of, or CUDA_SUCCESS. */
+/* Executes the work without the lock. Returns the error that ends the context, or CUDA_SUCCESS. */
 CUresult cusim_work_run(const struct cusim_work *work, struct cusim_stream *stream, CUresult state);
 void cusim_work_log(const struct cusim_work *work, uint64_t stream_raw); /* no lock held */
 
-/* ---- who hears what ran (activity.c) ---- */
+/* ---- reports of work that ran (activity.c) ---- */
 
-/* What the calling thread runs next is of this call, and of this node (from 1 on; 0: no graph). */
+/* The calling thread's next work belongs to this call and this node (from 1 on; 0: no graph). */
 void cusim_activity_call(uint64_t correlation);
 void cusim_activity_node(uint64_t node);
-uint64_t cusim_activity_begin(void); /* 0: nobody listens */
+uint64_t cusim_activity_begin(void); /* 0: no one listens */
 void cusim_activity_end(const struct cusim_work *work, const struct cusim_stream *stream,
                         uint64_t began);
 
@@ -394,11 +391,11 @@ struct cusim_dep {
 struct cusim_op {
     struct cusim_op *next;
     uint64_t seq;
-    uint64_t correlation; /* number of the call, of all streams */
+    uint64_t correlation; /* number of the call, over all streams */
     struct cusim_work *work;
     struct cusim_mark *mark;     /* of a record */
     struct cusim_graph_run *run; /* of a graph launch */
-    CUresult late;               /* a fault: what the context ends with when this has run */
+    CUresult late;               /* a fault: the error that ends the context after this operation */
     unsigned n_deps, cap_deps;
     struct cusim_dep *deps;
     struct cusim_dep inline_deps[3];
@@ -411,11 +408,11 @@ struct cusim_stream {
     struct cusim_ctx *ctx;
     uint64_t id;
     uint64_t raw;    /* number by creation, for the log */
-    uint64_t random; /* state of the delays; the worker's alone */
+    uint64_t random; /* state of the delays; only the worker uses it */
     unsigned flags;  /* CU_STREAM_NON_BLOCKING */
     int priority;
     bool legacy, per_thread;
-    bool closing; /* destroyed: goes when its work is done */
+    bool closing; /* destroyed: removed when its work is done */
     bool has_worker;
     bool worker_idle;
     pthread_cond_t work_cond;
@@ -425,28 +422,29 @@ struct cusim_stream {
     bool attr_set[CUSIM_STREAM_ATTRS];
     CUlaunchAttributeValue attrs[CUSIM_STREAM_ATTRS];
     struct cusim_capture *capture;
-    struct cusim_node **frontier; /* what the next captured node depends on */
+    struct cusim_node **frontier; /* the dependencies of the next captured node */
     unsigned n_frontier, cap_frontier;
     struct cusim_stream *next_captured;
 };
 
-/* Finds the stream that a handle means to the calling thread; says why it cannot be used. */
+/* Finds the stream that a handle means for the calling thread, or returns why it cannot be used. */
 CUresult cusim_stream_get(CUstream handle, bool ptsz, struct cusim_stream **out);
-/* The same for a call that is going to submit work: capture and sticky errors, room in the queue
- * (may wait). */
+/* The same for a call that submits work: checks capture and sticky errors, and waits for room in
+ * the queue. */
 CUresult cusim_stream_get_for_work(CUstream handle, bool ptsz, struct cusim_stream **out);
 struct cusim_stream *cusim_stream_new(struct cusim_ctx *ctx, unsigned flags, int priority);
 void cusim_stream_close(struct cusim_stream *stream);
 void cusim_stream_wait(
-    struct cusim_stream *stream); /* for a legacy stream: all that it is ordered behind */
+    struct cusim_stream *stream); /* for a legacy stream: all streams that it is ordered behind */
 bool cusim_stream_done(struct cusim_stream *stream);
 void cusim_thread_streams_close(struct cusim_thread *thread);
 
-/* Takes over the reference to work: captures it or queues it. */
+/* Takes over the reference to work, and captures or queues it. */
 CUresult cusim_submit(struct cusim_stream *stream, struct cusim_work *work);
-/* Queues; the caller may add dependencies and marks before it lets the lock go. Never captures. */
+/* Queues work and never captures it. The caller may add dependencies and marks before it gives
+ * the lock back. */
 struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *work);
-void cusim_delay(struct cusim_stream *stream); /* no lock held; the stream's worker only */
+void cusim_delay(struct cusim_stream *stream); /* without the lock; only the stream's worker */
 void cusim_op_depend(struct cusim_op *op, struct cusim_timeline *tl, uint64_t target);
 
 /* ---- events ---- */
@@ -457,7 +455,7 @@ struct cusim_event {
     uint64_t ctx_id;
     unsigned flags;
     struct cusim_mark *last;
-    uint64_t capture_id; /* of the capture that it was last recorded in, or 0 */
+    uint64_t capture_id; /* of the capture that last recorded it, or 0 */
     struct cusim_node **frontier;
     unsigned n_frontier;
 };
@@ -471,7 +469,7 @@ struct cusim_func { /* CUfunction */
     struct cusim_ctx *ctx;
     uint64_t ctx_id;
     struct cusim_module *module;
-    struct cusim_kern *kern; /* where it came from a library */
+    struct cusim_kern *kern; /* if it came from a library */
     const struct cusim_kernel *kernel;
     int max_dynamic_smem, carveout, cluster_nonportable;
     bool loaded;
@@ -499,20 +497,20 @@ struct cusim_library {
 const struct cusim_kernel *cusim_kernel_find(const char *name);
 unsigned cusim_kernel_total(void);
 const struct cusim_kernel *cusim_kernel_at(unsigned index);
-/* A handle of either kind, as a launch takes it; ctx is where a CUkernel is to run. */
+/* Resolves a handle of either kind, as a launch takes it; a CUkernel runs in ctx. */
 CUresult cusim_func_get(CUfunction handle, struct cusim_ctx *ctx, struct cusim_func **out);
 extern int (*cusim_take_trap)(
-    void); /* NULL, or: did the kernel that just ran on this thread trap? */
+    void); /* NULL, or tells whether the kernel that just ran on this thread trapped */
 unsigned cusim_func_smem_limit(const struct cusim_func *func);
 unsigned cusim_kernel_max_threads(const struct cusim_kernel *kernel);
 int cusim_blocks_per_sm(const struct cusim_kernel *kernel, int threads, size_t smem);
 
-/* A launch or a kernel node as the program describes it. */
+/* A launch or kernel node as the program describes it. */
 struct cusim_launch {
     CUfunction func;
     unsigned grid[3], block[3], smem;
     bool cooperative;
-    bool at_once; /* it goes to a stream, not into a graph */
+    bool at_once; /* goes to a stream, not into a graph */
     const CUlaunchAttribute *attrs;
     unsigned n_attrs;
     void **params, **extra;
@@ -531,7 +529,7 @@ enum cusim_mem_kind {
     CUSIM_MEM_HOST,
     CUSIM_MEM_REGISTERED,
     CUSIM_MEM_MANAGED,
-    CUSIM_MEM_VIRTUAL, /* a mapping; of no context */
+    CUSIM_MEM_VIRTUAL, /* a mapping; belongs to no context */
 };
 
 struct cusim_mem {
@@ -542,48 +540,49 @@ struct cusim_mem {
     struct cusim_ctx *ctx; /* NULL for a mapping */
     uint64_t ctx_id;
     int device;
-    unsigned flags; /* of a mapping: the most that a device may do */
+    unsigned flags; /* of a mapping: the most that any device may do */
     uint64_t id;
     struct cusim_pool *pool;
-    struct cusim_physical *physical;         /* of a mapping: what is mapped */
+    struct cusim_physical *physical;         /* of a mapping: the mapped memory */
     unsigned char access[CUSIM_DEVICES_MAX]; /* of a mapping: CUmemAccess_flags */
-    bool freed;                              /* by cuMemFreeAsync: not usable, still in the pool */
+    bool freed; /* by cuMemFreeAsync: unusable, but still in the pool */
 };
 
 CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t bytes,
                          unsigned flags, struct cusim_mem **out);
 void cusim_mem_free(struct cusim_mem *mem);
 struct cusim_mem *cusim_mem_find(uintptr_t address); /* the live block around an address */
-struct cusim_mem *cusim_mem_at(uintptr_t base);      /* the live block that begins there */
+struct cusim_mem *cusim_mem_at(uintptr_t base);      /* the live block that begins at the address */
 struct cusim_mem *cusim_mem_next(uintptr_t from,
-                                 uintptr_t to); /* the first that lies in part in there */
+                                 uintptr_t to); /* the first block that lies there in part */
 void cusim_mem_insert(struct cusim_mem *mem);
 enum cusim_mem_kind
 cusim_mem_kind_of(uintptr_t address,
-                  size_t bytes); /* PAGEABLE unless wholly inside one block, or
-                                    mappings without a gap that a device may read */
+                  size_t bytes); /* PAGEABLE unless all of it is in one block, or in adjacent
+                                    mappings that a device may read */
 void cusim_ctx_memory_free(struct cusim_ctx *ctx);
 size_t cusim_mem_used(int device);
-bool cusim_mem_charge(int device, size_t bytes); /* false: the device has no more */
+bool cusim_mem_charge(int device, size_t bytes); /* false: the device has too little memory */
 void cusim_mem_discharge(int device, size_t bytes);
-/* Device memory that executable graphs use; that the pools hold for them, once they are gone, too.
- */
+/* Device memory of executable graphs; and what the pools hold for graphs, also after these are
+ * gone. */
 extern size_t cusim_graph_bytes, cusim_graph_held;
 
-/* Check and fill in what a copy or memset does; empty ones are refused. */
+/* Check and fill in a copy or memset; empty ones are refused. */
 CUresult cusim_memcpy_fill(struct cusim_work_memcpy *m, const CUDA_MEMCPY3D *p,
                            enum cusim_mem_kind *dst_kind, enum cusim_mem_kind *src_kind);
 CUresult cusim_memset_fill(struct cusim_work_memset *m, CUdeviceptr dst, size_t pitch,
                            unsigned value, unsigned element, size_t width, size_t height,
                            enum cusim_mem_kind *kind);
-/* Of the simulator, be it free: in an arena or in a reservation. Any thread, no lock. */
+/* Tells whether the address is the simulator's, even if free: in an arena or in a reservation.
+ * Any thread, no lock. */
 bool cusim_mem_in_arena(uintptr_t address);
 
 /* ---- virtual memory ---- */
 
 /* The reservation around an address; any thread, no lock. */
 bool cusim_virtual_reserved(uintptr_t address, uintptr_t *base, size_t *bytes);
-/* Is all of it mapped, and may a device do that with it (CUmemAccess_flags)? */
+/* Tells whether all of it is mapped, and a device may access it in this way (CUmemAccess_flags). */
 bool cusim_virtual_allows(uintptr_t address, size_t bytes, unsigned flags);
 
 /* ---- captures ---- */
@@ -593,9 +592,9 @@ enum cusim_capture_status { CUSIM_CAPTURE_ACTIVE = 1, CUSIM_CAPTURE_INVALIDATED 
 /* Refuses a call that a capture makes unsafe, and invalidates that capture. */
 CUresult cusim_capture_unsafe(void);
 CUresult
-cusim_capture_unsafe_sync(struct cusim_ctx *ctx); /* the same for waiting for a whole context */
+cusim_capture_unsafe_sync(struct cusim_ctx *ctx); /* the same for a wait for a whole context */
 struct cusim_capture *cusim_capture_of_ctx(struct cusim_ctx *ctx);
-void cusim_capture_drop(struct cusim_capture *capture); /* its context dies */
+void cusim_capture_drop(struct cusim_capture *capture); /* the capture's context dies */
 void cusim_capture_invalidate(struct cusim_capture *capture);
 void cusim_capture_invalidate_ctx(struct cusim_ctx *ctx);      /* all that involve the context */
 void cusim_capture_invalidate_blocking(struct cusim_ctx *ctx); /* the legacy stream was used */
@@ -625,7 +624,7 @@ void cusim_log_open(void);
 bool cusim_log_on(void);
 void cusim_log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cusim_log_flush(void);
-void cusim_log_close(void); /* rewrites raw numbers into dense ones */
+void cusim_log_close(void); /* replaces raw numbers by dense ones */
 void cusim_log_text(const char *text, size_t bytes);
 void cusim_expand_path(const char *path, char *out, size_t bytes);
 

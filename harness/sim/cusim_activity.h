@@ -1,9 +1,10 @@
 /*
- * How a test hears what the simulated driver ran, and when: kernels, memsets and copies, be they of
- * a stream or of a graph.
+ * Tells a test which kernels, memsets and copies the simulated driver ran, and when, from streams
+ * and graphs.
  *
- * cuSimActivity (by dlsym) names who is told; NULL: nobody. Called on the thread of the stream,
- * behind the work and in its order, without any lock of the simulator.
+ * A test passes its function to cuSimActivity (found by dlsym); NULL removes it. The simulator
+ * calls the function on the stream's thread, after the work and in its order, without any lock of
+ * the simulator.
  */
 #ifndef CUSIM_ACTIVITY_H
 #define CUSIM_ACTIVITY_H
@@ -17,9 +18,9 @@ struct cusim_activity {
     enum cusim_activity_kind kind;
     uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
     unsigned device;
-    uint64_t context, stream; /* as cuCtxGetId and cuStreamGetId tell them */
-    uint64_t correlation;     /* of the call that asked for it: one for all of a graph launch */
-    uint64_t node;            /* number of the graph's node, from 1 on; 0: of no graph */
+    uint64_t context, stream; /* as cuCtxGetId and cuStreamGetId return them */
+    uint64_t correlation;     /* number of the call; one for all work of a graph launch */
+    uint64_t node;            /* number of the graph's node, from 1 on; 0: no graph */
     const char *name;         /* of a kernel */
     unsigned grid[3], block[3];
     size_t bytes; /* of a memset or copy */

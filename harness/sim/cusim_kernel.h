@@ -1,11 +1,10 @@
 /*
- * How a kernel that is compiled for the CPU becomes known to the simulated driver.
+ * How a CPU-compiled kernel becomes known to the simulated driver.
  *
- * libcusim_kernels.so is one list of `struct cusim_kernel`: each kernel file adds its entries from
+ * libcusim_kernels.so holds one list of `struct cusim_kernel`. Each kernel file adds its entries in
  * a constructor by cusim_kernel_register(). The simulated libcuda.so.1 opens that library from its
- * own directory (or the file that CUSIM_KERNELS names) and reads the head of the list,
- * `cusim_kernel_head`, with dlsym. Nothing here depends on CUDA, and nothing calls into the driver.
- * C and C++ may both include it.
+ * own folder (or the file CUSIM_KERNELS) and reads the list's head, `cusim_kernel_head`, by dlsym.
+ * C and C++ may include this header; it needs no CUDA and calls no driver.
  */
 #ifndef CUSIM_KERNEL_H
 #define CUSIM_KERNEL_H
@@ -15,22 +14,20 @@ extern "C" {
 #endif
 
 struct cusim_kernel {
-    const char *name;       /* what cuModuleGetFunction and cuLibraryGetKernel are asked for */
+    const char *name;       /* the name for cuModuleGetFunction and cuLibraryGetKernel */
     unsigned n_params;      /* number of arguments */
     const unsigned *offset; /* byte offset of each argument in the packed argument buffer */
     const unsigned *size;   /* bytes of each argument */
-    /* Most dynamic shared memory that the function attribute may be raised to, in bytes; 0: what
-     * the device allows. */
+    /* The largest dynamic shared memory that the function attribute may allow, in bytes; 0: the
+     * device's limit. */
     unsigned max_dynamic_smem;
-    /*
-     * Runs the whole grid and returns when its last thread is done. Called on the thread of a
-     * stream, without any lock of the simulator; two kernels of different streams run at the same
-     * time. params[i] points to the i-th argument.
-     */
+    /* Runs the whole grid, and returns when its last thread is done. Called on a stream's
+     * thread, without any lock of the simulator; kernels of different streams run at the same
+     * time. params[i] points to the i-th argument. */
     void (*run)(const unsigned grid[3], const unsigned block[3], unsigned smem_bytes,
                 void **params);
 
-    /* All below may stay zero. */
+    /* All fields below may be zero. */
     unsigned static_smem; /* bytes of static shared memory, as cuFuncGetAttribute reports them */
     unsigned max_threads; /* launch bound on threads of a block; 0: 1024 */
     unsigned cluster[3];  /* cluster dimensions that the kernel was compiled with; 0: none */
@@ -38,10 +35,11 @@ struct cusim_kernel {
     struct cusim_kernel *next; /* owned by the list */
 };
 
-/* One list per shared object: the weak definitions of all its files become one. */
+/* One list per shared object: the linker merges the weak definitions of all its files. */
 __attribute__((weak, visibility("default"))) struct cusim_kernel *cusim_kernel_head;
 
-/* Called from constructors, which run one after another: no lock. The entry must live for ever. */
+/* Called from constructors, which run one after another, so no lock is needed. The entry must
+ * live for ever. */
 static inline void cusim_kernel_register(struct cusim_kernel *kernel) {
     kernel->next = cusim_kernel_head;
     cusim_kernel_head = kernel;

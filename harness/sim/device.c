@@ -1,7 +1,7 @@
 /*
- * Devices: what a program asks about them. The answers are those of an H200 where they matter.
+ * Devices and the answers about them. Where an answer matters, it is that of an H200.
  *
- * Any thread; everything here is constant once cuInit has returned, so no lock is taken.
+ * Any thread, no lock: all values are constant once cuInit has returned.
  */
 #include "harness/sim/cusim.h"
 

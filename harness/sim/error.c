@@ -1,6 +1,4 @@
-/*
- * Names and texts of results. Any thread; constant.
- */
+/* Names and texts of results. Any thread; constant. */
 #include "harness/sim/cusim.h"
 
 static const struct {

@@ -1,6 +1,6 @@
 /*
- * Events. Each recording is a mark (a timeline and a place on it) of its own, so that a wait or a
- * query refers to the recording that was last when it was called, whatever is recorded later.
+ * Events. Each recording makes its own mark (a timeline and a place on it). So a wait or a query
+ * refers to the last recording before its call, even if the event is recorded again later.
  *
  * Any thread, under cusim.lock.
  */
@@ -87,7 +87,7 @@ static CUresult record(bool ptsz, CUevent handle, CUstream stream, unsigned flag
     struct cusim_stream *s;
     CUresult result = event_get(handle, &event);
     if (result ==
-        CUDA_SUCCESS) /* waiting for room lets the lock go: the event is looked up again */
+        CUDA_SUCCESS) /* a wait for room gives the lock back, so the event is looked up again */
         result = cusim_stream_get_for_work(stream, ptsz, &s);
     return result == CUDA_SUCCESS ? record_in(handle, s, flags) : result;
 }
@@ -127,14 +127,14 @@ CUSIM_TWIN_LOCKED(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent handle, un
     return CUDA_SUCCESS;
 }
 
-/* What a query and a wait of the host have in common. */
+/* Shared checks of a query and a wait of the host. */
 static CUresult check_host(CUevent handle, struct cusim_event **event) {
     CUresult result = event_get(handle, event);
     if (result != CUDA_SUCCESS)
         return result;
     if (cusim_event_captured(*event)) {
         struct cusim_capture *capture = cusim_capture_live(*event);
-        if (!capture) /* it has ended, and the event was not recorded since */
+        if (!capture) /* the capture ended, and the event was not recorded since */
             return CUDA_ERROR_INVALID_VALUE;
         cusim_capture_invalidate(capture);
         return CUDA_ERROR_CAPTURED_EVENT;
@@ -197,7 +197,7 @@ CUSIM_LOCKED(cuCtxRecordEvent, (CUcontext handle, CUevent event_handle), (handle
     struct cusim_ctx *ctx = event->ctx;
     if (handle && handle != (CUcontext)ctx)
         return CUDA_ERROR_INVALID_HANDLE;
-    result = cusim_capture_unsafe_sync(ctx); /* it acts on all streams, captures included */
+    result = cusim_capture_unsafe_sync(ctx); /* acts on all streams, also capturing ones */
     if (result != CUDA_SUCCESS)
         return result;
     cusim_event_forget_capture(event);

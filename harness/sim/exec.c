@@ -1,10 +1,10 @@
 /*
  * Executable graphs: instantiation, changes of single nodes, whole updates, launches.
  *
- * Any thread, under cusim.lock. A launch refers to the plan as it is at the call; a change behind
- * it makes a copy. The refusals are those of CUDA: another memory type or kind of memory, another
- * context, copies and memsets that are not one-dimensional, empty ones, a memset that has outgrown
- * what it was instantiated with.
+ * Any thread, under cusim.lock. A launch uses the plan as it is at the call; a later change copies
+ * the plan. The simulator refuses what CUDA refuses: another memory type or kind of memory, another
+ * context, copies and memsets that are not one-dimensional, empty ones, and a memset larger than at
+ * instantiation.
  */
 #include "harness/sim/graph.h"
 
@@ -81,7 +81,7 @@ CUSIM_LOCKED(cuGraphInstantiateWithFlags,
                                                       : instantiate(out, graph, flags);
 }
 
-/* An upload is stream work that nobody can see; it takes its place in the order. */
+/* An upload is stream work without a visible effect; it has its place in the order. */
 static CUresult upload(bool ptsz, CUstream stream) {
     struct cusim_stream *s;
     CUresult result = cusim_stream_get_for_work(stream, ptsz, &s);
@@ -125,7 +125,7 @@ CUSIM_LOCKED(cuGraphExecDestroy, (CUgraphExec handle), (handle)) {
     cusim_graph_bytes -= exec->bytes;
     if (exec->ctx)
         cusim_stock_give(exec->ctx, exec->plan->topology->n);
-    cusim_plan_unref(exec->plan); /* launches in flight keep it */
+    cusim_plan_unref(exec->plan); /* launches in flight keep the plan */
     cusim_timeline_unref(exec->last_tl);
     free(exec->entries);
     free(exec);
@@ -136,7 +136,7 @@ CUSIM_LOCKED(cuGraphExecDestroy, (CUgraphExec handle), (handle)) {
 
 CUSIM_TWIN_LOCKED(cuGraphUpload, _ptsz, (CUgraphExec handle, CUstream stream), (handle, stream)) {
     struct cusim_stream *s;
-    CUresult result = cusim_stream_get_for_work(stream, ptsz, &s); /* is told first */
+    CUresult result = cusim_stream_get_for_work(stream, ptsz, &s); /* reported first */
     if (result == CUDA_SUCCESS && !exec_get(handle))
         result = CUDA_ERROR_INVALID_VALUE;
     return result == CUDA_SUCCESS ? upload(ptsz, stream) : result;
@@ -191,11 +191,9 @@ static void put(struct cusim_exec *exec, unsigned index, struct cusim_work *work
     exec->plan->work[index] = work;
 }
 
-/*
- * Where memory is, as far as a node depends on it. By the documentation any other kind is refused;
- * driver 580 tells apart only pools, foreign host memory, and the rest, and on a side of a copy
- * that says HOST no host memory from another. Mappings have not been measured.
- */
+/* The kind of memory that a node depends on. The documentation allows the driver to refuse any
+ * other kind. Driver 580 distinguishes only pools, foreign host memory, and all else; on a side
+ * of a copy that says HOST it distinguishes no host memory. Mappings have not been measured. */
 static bool same_family(uintptr_t a, uintptr_t b) {
     struct cusim_mem *x = cusim_mem_find(a), *y = cusim_mem_find(b);
     if (!x || !y)

@@ -2,8 +2,8 @@
  * Faults on demand: the n-th call of an entry point fails, loses its context, spoils captures, or
  * submits work that fails.
  *
- * Any thread. The list has a lock of its own, which is taken behind cusim.lock or alone; what a
- * fault does to contexts and captures is done under cusim.lock, before the call itself takes it.
+ * Any thread. The list's own lock is taken behind cusim.lock or alone. What a fault does to
+ * contexts and captures happens under cusim.lock, before the call itself takes that lock.
  */
 #include "harness/sim/cusim.h"
 #include "harness/sim/graph.h"
@@ -14,10 +14,10 @@
 #include <string.h>
 
 enum effect {
-    FAIL,       /* answers the code and does nothing */
-    LOSE,       /* answers the code, and so does whatever uses the context from now on */
-    LATE,       /* is accepted; what it put into a stream ends the context with the code */
-    INVALIDATE, /* open captures of the context are spoilt, then the call is made as ever */
+    FAIL,       /* returns the code and does nothing */
+    LOSE,       /* returns the code, as do all later calls that use the context */
+    LATE,       /* succeeds; after its work in a stream the context ends with the code */
+    INVALIDATE, /* spoils the context's open captures, then works as usual */
 };
 
 struct fault {
@@ -30,12 +30,12 @@ struct fault {
 };
 enum { FAULTS_MAX = 64 };
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct fault faults[FAULTS_MAX]; /* fault_lock, as the next */
+static struct fault faults[FAULTS_MAX]; /* under fault_lock, as the next */
 static unsigned n_faults;
 static atomic_bool any_fault;
 
 static _Thread_local enum cusim_caller caller;
-static _Thread_local CUresult late; /* of the work that the call being made submits */
+static _Thread_local CUresult late; /* of the work that the current call submits */
 
 enum cusim_caller cusim_caller(void) {
     return caller;
@@ -128,7 +128,7 @@ bool cusim_faults_set(const char *text) {
     return true;
 }
 
-/* The fault that this call is due for; counts the call. */
+/* Counts the call, and finds its fault. */
 static bool due(enum cusim_api api, struct fault *out) {
     bool is_due = false;
     pthread_mutex_lock(&fault_lock);
@@ -146,7 +146,7 @@ static bool due(enum cusim_api api, struct fault *out) {
     return is_due;
 }
 
-/* ---- what it does ---- */
+/* ---- effects of faults ---- */
 
 static void lose_context(CUresult code) {
     struct cusim_ctx *ctx = NULL;

@@ -1,8 +1,8 @@
 /*
  * Memsets of all widths, one- and two-dimensional.
  *
- * Under cusim.lock. The form without Async returns before it is done, except for host and managed
- * memory.
+ * Under cusim.lock. A form without Async returns before the memset is done, except for host and
+ * managed memory.
  */
 #include "harness/sim/cusim.h"
 
@@ -80,8 +80,8 @@ FILL(8, unsigned char)
 FILL(16, unsigned short)
 FILL(32, unsigned int)
 
-/* What a newer driver might bring: work for a stream by a call that no table knows. The first is
- * exported; the other can be had from cuGetProcAddress alone, by the name cuSimHiddenFill. */
+/* Stands for a newer driver's call that puts work into a stream; no table knows it. The first is
+ * exported; only cuGetProcAddress returns the second, by the name cuSimHiddenFill. */
 __attribute__((visibility("default"))) CUresult cuSimFillX(CUdeviceptr dst, unsigned value,
                                                            size_t n, CUstream stream);
 CUSIM_LOCKED(cuSimFillX, (CUdeviceptr dst, unsigned value, size_t n, CUstream stream),

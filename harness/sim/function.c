@@ -1,9 +1,9 @@
 /*
- * What a program asks about functions and sets on them; occupancy.
+ * Attributes and settings of functions; occupancy.
  *
- * Any thread, under cusim.lock. The Func calls take CUfunction alone and the Kernel calls CUkernel
- * alone; occupancy takes both, as launches do. A value set on a CUfunction goes before the one set
- * on its CUkernel.
+ * Any thread, under cusim.lock. The Func calls accept only CUfunction, the Kernel calls only
+ * CUkernel; occupancy accepts both, as launches do. A value of a CUfunction overrides the value of
+ * its CUkernel.
  */
 #include "harness/sim/cusim.h"
 

@@ -1,8 +1,8 @@
 /*
- * Graphs as structures: nodes, edges, questions about them, copies.
+ * Graphs as structures: nodes, edges, queries, copies.
  *
- * Any thread, under cusim.lock. CUDA leaves it to the program to use one graph from one thread at a
- * time; here the lock makes that harmless.
+ * Any thread, under cusim.lock. CUDA requires that one thread at a time uses a graph; the lock
+ * makes a breach of this rule harmless.
  */
 #include "harness/sim/graph.h"
 
@@ -212,10 +212,10 @@ CUSIM_LOCKED(cuGraphDestroyNode, (CUgraphNode handle), (handle)) {
     return CUDA_SUCCESS;
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
-/* One item of an answer whose caller gave room for *n items, or asks for their number with a NULL
- * array. */
+/* An answer for a caller with room for *n items, or with a NULL array that asks for their
+ * number. */
 struct list {
     size_t room, count;
 };
@@ -230,8 +230,8 @@ static void list_end(struct list *list, const void *array, size_t *n) {
     *n = list->count;
 }
 
-/* The nodes in the order in which they are told: as they were added, or, since no documentation
- * says so, in any other (CUSIM_NODE_ORDER). To be freed. */
+/* The nodes in the order of an answer: as they were added, or in any other (CUSIM_NODE_ORDER),
+ * because the documentation promises none. The caller frees the array. */
 static struct cusim_node **told(const struct cusim_graph *graph) {
     struct cusim_node **nodes = malloc((graph->n_nodes + 1) * sizeof *nodes);
     size_t n = 0;

@@ -1,7 +1,7 @@
 /*
- * Graphs, executable graphs and captures: what capture.c, graph.c, node.c, plan.c and exec.c share.
+ * What capture.c, graph.c, node.c, plan.c and exec.c share: graphs, executable graphs and captures.
  *
- * Everything under cusim.lock, except what cusim_graph_run_execute reads: a plan does not change
+ * Everything is under cusim.lock, except what cusim_graph_run_execute reads: a plan does not change
  * while a run refers to it.
  */
 #ifndef CUSIM_GRAPH_H
@@ -15,7 +15,7 @@ struct cusim_edge {
 };
 
 struct cusim_node {
-    struct cusim_node *next, *prev; /* of the graph, in the order in which they were added */
+    struct cusim_node *next, *prev; /* of the graph, in the order of their creation */
     struct cusim_graph *graph;
     CUgraphNodeType type;
     uint64_t id; /* never used twice */
@@ -24,14 +24,14 @@ struct cusim_node {
     struct cusim_graph *child;
     struct cusim_edge *deps;
     unsigned n_deps, cap_deps;
-    unsigned place; /* scratch of walks */
+    unsigned place; /* scratch memory of walks */
 };
 
 struct cusim_graph {
     struct cusim_node *first, *last;
     size_t n_nodes;
-    struct cusim_capture *capture; /* that records into it */
-    struct cusim_node *owner;      /* the child graph node that it belongs to */
+    struct cusim_capture *capture; /* the capture that records into this graph */
+    struct cusim_node *owner;      /* the child graph node that owns this graph */
     uint64_t id;
 };
 
@@ -42,20 +42,18 @@ struct cusim_capture {
     CUstreamCaptureMode mode;
     struct cusim_thread *owner;
     struct cusim_stream *origin;
-    struct cusim_stream *streams; /* all that take part, by next_captured */
+    struct cusim_stream *streams; /* all participating streams, by next_captured */
     enum cusim_capture_status status;
-    bool graph_given; /* began by cuStreamBeginCaptureToGraph: the graph is the program's */
+    bool graph_given; /* begun by cuStreamBeginCaptureToGraph: the graph is the program's */
 };
 
-/*
- * What an executable graph does: its nodes in an order that its edges allow, child graphs flattened
- * into it. Shared by the executable graph and its launches in flight; a change makes a copy first
- * where a launch still refers to it.
- */
+/* What an executable graph runs: its nodes in an order that its edges allow, with child graphs
+ * flattened. The executable graph and its launches share it. If a launch still refers to it, a
+ * change copies it first. */
 struct cusim_topology {
     unsigned refs, n;
     unsigned *indegree;
-    unsigned *successors_at; /* n + 1 places in successors */
+    unsigned *successors_at; /* n + 1 offsets in successors */
     unsigned *successors;
     bool linear;
 };
@@ -67,13 +65,13 @@ struct cusim_plan {
     bool *enabled;
 };
 
-/* Where a node of the source graph went. */
+/* Where a node of the source graph is in the plan. */
 struct cusim_entry {
     struct cusim_node *node;
     uint64_t node_id;
     CUgraphNodeType type;
     unsigned index;
-    size_t fits; /* of a memset: bytes that the node was instantiated with */
+    size_t fits; /* of a memset: bytes at instantiation */
 };
 
 struct cusim_exec {
@@ -82,7 +80,7 @@ struct cusim_exec {
     unsigned n_entries;
     cuuint64_t flags;
     size_t bytes;
-    struct cusim_ctx *ctx;          /* in whose pools it is; NULL: none was current */
+    struct cusim_ctx *ctx;          /* the context whose pools hold it; NULL: none was current */
     struct cusim_timeline *last_tl; /* of the latest launch: launches of one exec are serial */
     uint64_t last_target;
 };
@@ -90,7 +88,7 @@ struct cusim_exec {
 struct cusim_graph_run {
     struct cusim_plan *plan;
     struct cusim_mark *
-        *marks; /* per node: what a record node fulfils or a wait node waits for; or NULL */
+        *marks; /* for each node: what a record node completes or a wait node waits for; or NULL */
 };
 
 struct cusim_graph *cusim_graph_new(void);
@@ -102,7 +100,7 @@ struct cusim_node *cusim_node_new(struct cusim_graph *graph, CUgraphNodeType typ
 void cusim_node_depend(struct cusim_node *node, struct cusim_node *from,
                        const CUgraphEdgeData *data);
 CUgraphNodeType cusim_node_type_of(const struct cusim_work *work);
-/* Checks the arguments that all Add calls share, and makes the node. */
+/* Checks the arguments of all Add calls, and makes the node. */
 CUresult cusim_graph_add(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                          const CUgraphEdgeData *data, size_t n, CUgraphNodeType type,
                          struct cusim_work *work, struct cusim_node **node);
@@ -114,15 +112,15 @@ CUresult cusim_work_of_memset(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx,
                               struct cusim_work **out);
 CUresult cusim_work_of_host(const CUDA_HOST_NODE_PARAMS *p, struct cusim_work **out);
 CUresult cusim_work_of_event(enum cusim_work_type type, CUevent event, struct cusim_work **out);
-/* From the tagged union of cuGraphAddNode and cuGraph(Exec)NodeSetParams. */
+/* Makes work from the tagged union of cuGraphAddNode and cuGraph(Exec)NodeSetParams. */
 CUresult cusim_work_of_params(const CUgraphNodeParams *p, const struct cusim_work *old,
                               struct cusim_work **out);
 
-/* NULL and *result where the graph has a cycle; entries may be NULL. */
+/* Returns NULL and sets *result if the graph has a cycle; entries may be NULL. */
 struct cusim_plan *cusim_plan_new(const struct cusim_graph *graph, struct cusim_entry **entries,
                                   unsigned *n_entries, CUresult *result);
 struct cusim_plan *
-cusim_plan_own(struct cusim_plan *plan); /* a copy unless nobody else refers to it */
+cusim_plan_own(struct cusim_plan *plan); /* returns a copy if anybody else refers to the plan */
 void cusim_plan_unref(struct cusim_plan *plan);
 struct cusim_graph *cusim_plan_to_graph(const struct cusim_plan *plan);
 struct cusim_graph_run *cusim_graph_run_new(struct cusim_plan *plan);

@@ -1,7 +1,7 @@
 /*
- * Kernel launches: every error that CUDA tells at the call, and the copy of the arguments.
+ * Kernel launches: every error that CUDA reports at the call, and the copy of the arguments.
  *
- * Any thread, under cusim.lock. cusim_kernel_make serves launches and graph nodes alike.
+ * Any thread, under cusim.lock. Launches and graph nodes both use cusim_kernel_make.
  */
 #include "harness/sim/cusim.h"
 
@@ -55,7 +55,7 @@ static CUresult check_shape(const struct cusim_func *func, const struct cusim_la
     return CUDA_SUCCESS;
 }
 
-/* The buffer of the `extra` form, or why there is none. */
+/* Finds the buffer of the `extra` form, or returns why there is none. */
 static CUresult parse_extra(void **extra, const void **buffer, size_t *bytes) {
     *buffer = NULL;
     *bytes = 0;
@@ -87,8 +87,8 @@ static CUresult copy_arguments(struct cusim_work_kernel *k, const struct cusim_l
     k->blob_bytes = cusim_kernel_blob_bytes(kernel);
     if (extra && kernel->n_params > 0 && !buffer)
         return CUDA_ERROR_INVALID_VALUE;
-    /* Seen on an H200: a size that counts the padding behind the last argument is refused, with
-     * another code for a launch than for one that is captured. */
+    /* As seen on an H200: a size that includes the padding after the last argument is refused.
+     * The codes of a launch and of a captured launch differ. */
     if (extra && buffer_bytes > k->blob_bytes)
         return l->at_once ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_ERROR_INVALID_VALUE;
     size_t pointers = (kernel->n_params + 1) * sizeof(void *);
@@ -104,7 +104,7 @@ static CUresult copy_arguments(struct cusim_work_kernel *k, const struct cusim_l
             return CUDA_ERROR_INVALID_VALUE;
         memcpy(k->argv[i], params[i], kernel->size[i]);
     }
-    if (buffer) /* too short a one is taken: what it lacks is zero here, anything on a GPU */
+    if (buffer) /* a short buffer is accepted: missing bytes are zero here, anything on a GPU */
         memcpy(k->blob, buffer, buffer_bytes);
     return CUDA_SUCCESS;
 }
@@ -162,7 +162,7 @@ static CUresult launch(bool ptsz, CUstream handle, struct cusim_launch *l) {
     if (result == CUDA_SUCCESS)
         result = cusim_submit(s, work);
     for (unsigned i = 0; result == CUDA_SUCCESS && i < l->n_attrs; i++) {
-        CUevent event = NULL; /* triggered at the latest when the kernel is done */
+        CUevent event = NULL; /* triggered at the latest when the kernel ends */
         if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
             event = l->attrs[i].value.programmaticEvent.event;
         else if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)

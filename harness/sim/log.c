@@ -1,12 +1,11 @@
 /*
- * The oracle: one line for each executed operation, in the order in which each stream executed
- * them.
+ * The log: one line for each executed operation, in the order in which each stream executed them.
+ * Tests compare these logs.
  *
- * Workers write here without cusim.lock, one line at a time under the lock of this file. Streams
- * and events appear under their number of creation; when the process ends the file is rewritten so
- * that the numbers are dense and count only what executed something: a stream that a preloaded
- * library makes for captures of its own leaves no trace. A log in memory (CUSIM_LOG=memory:) is
- * rewritten each time that it is taken.
+ * Workers write without cusim.lock, one line at a time under this file's lock. Streams and events
+ * appear by number of creation. At exit (or when a log in memory is taken, CUSIM_LOG=memory:) the
+ * numbers become dense and count only what executed something. So a stream that the library makes
+ * for captures leaves no trace.
  */
 #include "harness/sim/cusim.h"
 
@@ -26,7 +25,7 @@ static char log_name[4096];
 static char buffer[1 << 16];
 static size_t buffered;
 
-/* CUSIM_LOG=memory: everything since the log was last taken. */
+/* CUSIM_LOG=memory: all lines since the log was last taken. */
 static bool in_memory;
 static char *whole;
 static size_t n_whole, cap_whole;
@@ -146,7 +145,7 @@ static size_t numbers_rank(const struct numbers *set, uint64_t raw) {
     return at ? (size_t)(at - set->raw) : SIZE_MAX;
 }
 
-/* The number of the event that a record or wait line ends with. */
+/* Finds the event's number at the end of a record or wait line. */
 static char *event_of(char *line) {
     char *word = strchr(line, ' ');
     if (!word || (strncmp(word, " record E", 9) != 0 && strncmp(word, " wait E", 7) != 0))
@@ -181,7 +180,7 @@ static void rewrite(char *text, FILE *out) {
     free(events.raw);
 }
 
-/* By descriptor: the working directory may have changed. */
+/* Writes by descriptor, because the working directory may have changed. */
 static void rewrite_file(char *text) {
     FILE *out = NULL;
     if (ftruncate(log_fd, 0) == 0 && lseek(log_fd, 0, SEEK_SET) == 0)
@@ -192,8 +191,8 @@ static void rewrite_file(char *text) {
     fclose(out);
 }
 
-/* What was executed since the last call, with dense numbers; the caller frees it. Whoever wants a
- * whole log has synchronised the context. */
+/* Returns everything executed since the last call, with dense numbers; the caller frees it. For
+ * a whole log the caller must first synchronise the context. */
 __attribute__((visibility("default"))) CUresult cuSimLogTake(char **text, size_t *bytes);
 CUresult cuSimLogTake(char **text, size_t *bytes) {
     CUSIM_ENTER_EARLY(cuSimLogTake);

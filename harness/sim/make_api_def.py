@@ -3,8 +3,8 @@
 
 Run by hand when the toolkit changes: make_api_def.py CUDA_HOME > api.def
 A row is CUSIM_API(exported symbol, base name, version that introduced it, 1 for a per-thread twin).
-Versions come from cudaTypedefs.h. The header names them by base name alone; the n-th version of a base name
-belongs to its n-th symbol (name, name_v2, ...), which this script checks by counting both.
+Versions come from cudaTypedefs.h, which has them by base name. The n-th version of a base name belongs to its n-th
+symbol (name, name_v2, ...); this script checks that both have the same number.
 """
 import collections
 import re

@@ -1,11 +1,11 @@
 /*
- * Memory: the arenas, the table of live blocks, allocation and release.
+ * Memory: the arenas, the table of live blocks (mappings of virtual.c included), allocation and
+ * release.
  *
- * Device memory, pinned host memory and managed memory come from arenas at fixed addresses and are
- * handed out first fit, so that a program gets the same addresses in every run. All under
- * cusim.lock; cusim_mem_in_arena alone may be called without it. Mappings (virtual.c) are in the
- * table too. Releases wait for the work of the
- * context, as CUDA's do, and look the block up again afterwards.
+ * Device, pinned and managed memory come from arenas at fixed addresses, first fit, so each run
+ * gets the same addresses. Everything is under cusim.lock; only cusim_mem_in_arena may be called
+ * without it. A release waits for the context's work, as in CUDA, and then looks the block up
+ * again.
  */
 #include "harness/sim/cusim.h"
 
@@ -17,8 +17,8 @@
 
 enum { ARENA_HOST = CUSIM_DEVICES_MAX, ARENA_MANAGED, ARENAS };
 
-/* Where the arenas go; the second row is for processes under ThreadSanitizer, whose shadow lies
- * where the first is. */
+/* The addresses of the arenas. The second row is for processes under ThreadSanitizer, whose
+ * shadow is at the first row's addresses. */
 static const struct {
     uintptr_t device, device_step, host, managed;
     size_t most;
@@ -57,13 +57,13 @@ static bool arena_open(int index) {
         size_t bytes = index < ARENA_HOST ? cusim.options.device_bytes : (size_t)64 << 30;
         if (bytes > places[i].most)
             bytes = places[i].most;
-        /* Not by mmap(): a sanitizer in front of it would touch the shadow of all of it. */
+        /* Not by mmap(): a sanitizer's mmap would touch the shadow of all of it. */
         void *got = (void *)syscall(
             SYS_mmap, want, bytes, PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
         if (got == MAP_FAILED)
             continue;
-        if ((uintptr_t)got != want) { /* a kernel that does not know MAP_FIXED_NOREPLACE */
+        if ((uintptr_t)got != want) { /* the kernel does not know MAP_FIXED_NOREPLACE */
             munmap(got, bytes);
             continue;
         }
@@ -162,8 +162,8 @@ static bool fits(int device, size_t bytes) {
     return bytes <= cusim.options.device_bytes && used <= cusim.options.device_bytes - bytes;
 }
 
-/* Where memory runs out, what the pools hold for graphs that are gone comes back: behind all that
- * runs, as with driver 580. May wait. */
+/* If memory runs out, pools give back what they hold for destroyed graphs, behind all that runs,
+ * as driver 580 does. May wait. */
 static bool has_room(int device, size_t bytes) {
     if (fits(device, bytes))
         return true;
@@ -215,7 +215,7 @@ void cusim_mem_free(struct cusim_mem *mem) {
     n_blocks--;
     if (index >= 0)
         arenas[index].used -= mem->reserved;
-    if (mem->reserved >= (size_t)1 << 20) /* large blocks give their pages back */
+    if (mem->reserved >= (size_t)1 << 20) /* large blocks return their pages */
         madvise((void *)mem->base, mem->reserved & ~(size_t)4095, MADV_DONTNEED);
     free(mem);
 }

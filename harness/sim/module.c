@@ -1,10 +1,9 @@
 /*
  * Modules and libraries: every image holds every kernel that was compiled for the CPU.
  *
- * Any thread, under cusim.lock. CUfunction (of a context) and CUkernel (of a library, no context)
- * are different objects and are told apart by their handles. Their memory is never given back,
- * since nodes and work in flight may still name them; what is unloaded is taken out of the table of
- * handles.
+ * Any thread, under cusim.lock. CUfunction (of a context) and CUkernel (of a library) are different
+ * objects with different handles. An unloaded object leaves the table of handles, but its memory is
+ * never freed, because nodes and work in flight may still refer to it.
  */
 #include "harness/sim/cusim.h"
 
@@ -14,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct cusim_kernel *registered; /* by cuSimKernelRegister */
+static struct cusim_kernel *registered; /* kernels of cuSimKernelRegister */
 static struct cusim_kernel **kernel_list;
 int (*cusim_take_trap)(void);
 
-/* The library lies beside this one; where there is none, only registered kernels exist. */
+/* The library is in the same folder; without it only registered kernels exist. */
 static struct cusim_kernel **library_head(void) {
     static bool tried;
     if (!tried) {
@@ -198,7 +197,7 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
     return CUDA_SUCCESS;
 }
 
-static struct cusim_func *dead_funcs; /* kept where leak checkers can see them */
+static struct cusim_func *dead_funcs; /* kept so that leak checkers find them */
 
 static void module_end(struct cusim_module *module) {
     struct cusim_func *last = NULL;

@@ -1,7 +1,7 @@
 /*
- * Nodes of explicit graphs: making them, reading and changing what they do.
+ * Nodes of explicit graphs: creation, and reading and changing their work.
  *
- * Any thread, under cusim.lock. A change replaces the node's work, which is immutable; executable
+ * Any thread, under cusim.lock. Work is immutable: a change gives the node new work, and executable
  * graphs made before keep the old one.
  */
 #include "harness/sim/graph.h"

@@ -1,9 +1,9 @@
 /*
- * From a graph to what runs: the order of its nodes, and its execution on a stream's worker.
+ * Turns a graph into an order of its nodes, and executes that order on a stream's worker.
  *
  * Plans are made, counted and freed under cusim.lock. cusim_graph_run_execute runs without it and
- * takes it for events. The nodes of a launch run one at a time; where the edges leave a choice the
- * seed decides, so that a missing edge shows.
+ * takes it for events. The nodes of a launch run one at a time. If the edges leave a choice, the
+ * seed decides, so that a missing edge changes results.
  */
 #include "harness/sim/graph.h"
 
@@ -52,10 +52,8 @@ static void add_entry(struct builder *b, struct cusim_node *node, unsigned index
         e->fits = node->work->memset.width * node->work->memset.element;
 }
 
-/*
- * Nodes of a graph by Kahn's method, in the order of their addition where edges allow it. NULL
- * where there is a cycle. Leaves each node's place in the array in node->place.
- */
+/* Orders the nodes of a graph by Kahn's method, in the order of their creation if edges allow
+ * it. Returns NULL if there is a cycle. Stores each node's index in node->place. */
 static struct cusim_node **sorted(const struct cusim_graph *graph) {
     size_t n = graph->n_nodes, done = 0, at = 0;
     struct cusim_node **in = malloc((n + 1) * sizeof *in), **out = malloc((n + 1) * sizeof *out);
@@ -107,7 +105,7 @@ static struct cusim_node **sorted(const struct cusim_graph *graph) {
     return out;
 }
 
-/* Adds the nodes of a graph behind step `before`; a child graph stands between two empty steps. */
+/* Adds a graph's nodes behind step `before`; a child graph stands between two empty steps. */
 static bool flatten(struct builder *b, const struct cusim_graph *graph, unsigned before) {
     struct cusim_node **nodes = sorted(graph);
     if (!nodes)
@@ -129,7 +127,7 @@ static bool flatten(struct builder *b, const struct cusim_graph *graph, unsigned
             unsigned first = b->n;
             good = flatten(b, node->child, step);
             unsigned end = add_step(b, node->work);
-            for (unsigned s = first; s < end; s++) /* all of it, whether leaf or not */
+            for (unsigned s = first; s < end; s++) /* all of them, leaves or not */
                 add_pred(b, end, s);
             if (first == end)
                 add_pred(b, end, step);
@@ -256,8 +254,7 @@ struct cusim_graph *cusim_plan_to_graph(const struct cusim_plan *plan) {
 
 /* ---- execution ---- */
 
-/* Settles at the call what the event nodes mean: a record gets its mark, a wait the latest
- * recording. */
+/* Fixes event nodes at the call: a record gets its mark, a wait the latest recording. */
 struct cusim_graph_run *cusim_graph_run_new(struct cusim_plan *plan) {
     struct cusim_graph_run *run = calloc(1, sizeof *run);
     run->plan = plan;
@@ -285,7 +282,7 @@ struct cusim_graph_run *cusim_graph_run_new(struct cusim_plan *plan) {
     return run;
 }
 
-/* Also after a launch that was skipped: nobody must wait for its events for ever. */
+/* Also called after a skipped launch, because other work may wait for its events. */
 void cusim_graph_run_free(struct cusim_graph_run *run) {
     for (unsigned i = 0; run->marks && i < run->plan->topology->n; i++) {
         if (run->marks[i] && run->plan->work[i]->type == CUSIM_WORK_RECORD)
@@ -327,10 +324,8 @@ static CUresult run_step(struct cusim_graph_run *run, unsigned i, struct cusim_s
     return result;
 }
 
-/*
- * CUSIM_GRAPH_ERROR=drop:N or swap:N: each N-th launch of a graph of two and more nodes in a row
- * leaves its last node out, or begins with its second. For tests of tests.
- */
+/* CUSIM_GRAPH_ERROR=drop:N or swap:N: each N-th launch of a graph with two or more nodes in a
+ * row omits its last node, or begins with its second. For tests of tests. */
 static enum { PLANT_NOTHING, PLANT_DROP, PLANT_SWAP } planted;
 static unsigned long plant_every;
 

@@ -1,9 +1,9 @@
 /*
- * What a program may ask about an address.
+ * Queries about an address.
  *
- * Any thread, under cusim.lock. cuPointerGetAttributes answers zero for memory that is not the
- * simulator's; cuPointerGetAttribute refuses it. The range of an address in a reservation is the
- * reservation, be there a mapping or not; MAPPING_BASE_ADDR and MAPPING_SIZE tell the mapping.
+ * Any thread, under cusim.lock. For memory that is not the simulator's, cuPointerGetAttributes
+ * answers zero and cuPointerGetAttribute fails. The range of a reserved address is the reservation,
+ * mapped or not; MAPPING_BASE_ADDR and MAPPING_SIZE describe the mapping.
  */
 #include "harness/sim/cusim.h"
 
@@ -16,7 +16,7 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
     uintptr_t base;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        /* Neither pools nor mappings belong to a context. */
+        /* Pools and mappings belong to no context. */
         *(CUcontext *)out = m && m->kind != CUSIM_MEM_POOL ? (CUcontext)m->ctx : NULL;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -50,7 +50,7 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         if (cusim_virtual_reserved(address, &base, NULL))
             *(CUdeviceptr *)out = base;
-        else if (m) /* of foreign memory the ranges are left as they were */
+        else if (m) /* the ranges of foreign memory stay unchanged */
             *(CUdeviceptr *)out = m->base;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
@@ -108,7 +108,7 @@ CUSIM_LOCKED(cuPointerGetAttributes,
             attributes[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE ||
             attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
             return CUDA_ERROR_INVALID_VALUE;
-        if (out[i]) /* one that does not apply answers zero here, not an error */
+        if (out[i]) /* an attribute that does not apply is zero here, not an error */
             attribute_of(out[i], attributes[i], address, mem);
     }
     return CUDA_SUCCESS;

@@ -1,10 +1,10 @@
 /*
- * Stream-ordered allocation.
+ * Stream-ordered allocation. Under cusim.lock.
  *
- * A freed block goes back to its pool at the call and may be handed out again at once: to the same
- * stream as it is, to another stream behind a dependency on the free (CUDA's "internal
- * dependencies", on by default). Which block is handed out depends on the calls alone, never on
- * timing, so that addresses repeat from run to run. Under cusim.lock.
+ * A freed block returns to its pool at the call, and may be handed out again at once. The same
+ * stream gets it as it is; another stream gets a dependency on the free (CUDA's "internal
+ * dependencies", on by default). The choice of the block depends on the calls alone, never on
+ * timing, so addresses repeat from run to run.
  */
 #include "harness/sim/cusim.h"
 
@@ -14,7 +14,7 @@
 struct cached {
     struct cached *next;
     struct cusim_mem *mem;
-    struct cusim_timeline *tl; /* of the stream that freed it */
+    struct cusim_timeline *tl; /* the stream that freed it */
     uint64_t target;
 };
 
@@ -41,7 +41,7 @@ static struct cusim_pool *default_pool(struct cusim_device *device) {
     return device->default_pool;
 }
 
-/* Gives cached blocks back to the arena whose free has executed; all: waits for the others. */
+/* Gives cached blocks whose free has executed back to the arena; all: waits for the others. */
 static void trim(struct cusim_pool *pool, bool all) {
     for (struct cached **at = &pool->cached; *at;) {
         struct cached *c = *at;
@@ -55,7 +55,7 @@ static void trim(struct cusim_pool *pool, bool all) {
         cusim_mem_free(c->mem);
         free(c);
         if (all)
-            at = &pool->cached; /* the lock was let go */
+            at = &pool->cached; /* the lock was given back meanwhile */
     }
 }
 
@@ -157,7 +157,7 @@ CUSIM_TWIN_LOCKED(cuMemFreeAsync, _ptsz, (CUdeviceptr base, CUstream handle), (b
         return cusim_capture_work(s, work);
     struct cusim_op *op = cusim_enqueue(s, work);
     struct cached *c = malloc(sizeof *c), **end;
-    if (!mem->pool) { /* cuMemAlloc's memory may be freed in stream order too */
+    if (!mem->pool) { /* memory of cuMemAlloc may be freed in stream order too */
         mem->kind = CUSIM_MEM_POOL;
         mem->pool = default_pool(&cusim.devices[mem->device]);
         mem->pool->used += mem->reserved;
@@ -172,9 +172,8 @@ CUSIM_TWIN_LOCKED(cuMemFreeAsync, _ptsz, (CUdeviceptr base, CUstream handle), (b
 }
 
 /* ---- pools ----
- *
- * Whatever looks into a pool or changes one is refused during a capture, as by driver 580 (the
- * gate table of tests/gpu); which pool a device has may be asked. */
+ * As with driver 580 (the gate table of tests/gpu), a capture refuses calls that query or change a
+ * pool; asking for a device's pool is allowed. */
 
 static CUresult device_pool(CUmemoryPool *out, CUdevice ordinal, bool current) {
     struct cusim_device *device = cusim_device_get(ordinal);
@@ -231,7 +230,7 @@ CUSIM_LOCKED(cuMemPoolDestroy, (CUmemoryPool handle), (handle)) {
     if (pool == pool->device->current_pool)
         pool->device->current_pool = NULL;
     cusim_handle_remove(pool);
-    trim(pool, true); /* blocks in use keep the pool's memory alive; it is small and stays */
+    trim(pool, true); /* blocks in use keep the pool's memory alive; it is small and never freed */
     return CUDA_SUCCESS;
 }
 

@@ -1,8 +1,8 @@
 /*
  * The process: options, cuInit, the count of each call, fork and exit.
  *
- * Any thread. Everything is under cusim.lock or written before cuInit returns. The exit handler
- * waits a bounded time for the streams and never joins a worker.
+ * Any thread. All state is under cusim.lock or written before cuInit returns. The exit handler
+ * waits a bounded time for the streams, and never joins a worker.
  */
 #include "harness/sim/cusim.h"
 
@@ -53,7 +53,7 @@ static uint64_t env_number(const char *name, uint64_t standard) {
     return text && *text ? strtoull(text, NULL, 0) : standard;
 }
 
-/* A fault that is not understood would make a test that proves nothing. */
+/* Ends the program: with a fault that is not understood a test would prove nothing. */
 static void refuse(const char *name) {
     fprintf(stderr, "cusim: %s: not understood: %s\n", name, getenv(name));
     _exit(2);
@@ -103,7 +103,7 @@ CUresult cusim_enter(enum cusim_api api) {
     return CUDA_SUCCESS;
 }
 
-/* A child of fork has none of the workers: it gets nothing but NOT_INITIALIZED, as from CUDA. */
+/* A child of fork has no workers: every call returns NOT_INITIALIZED, as in CUDA. */
 static void in_child(void) {
     atomic_store(&forked, true);
 }
@@ -156,7 +156,7 @@ CUresult cuSimSetDelay(unsigned max_us) {
     return CUDA_SUCCESS;
 }
 
-/* For the streams that are made from now on. */
+/* Sets the seed of streams that are made later. */
 __attribute__((visibility("default"))) CUresult cuSimSetSeed(unsigned long long seed);
 CUresult cuSimSetSeed(unsigned long long seed) {
     CUSIM_ENTER_EARLY(cuSimSetSeed);
@@ -172,7 +172,7 @@ CUresult cuSimSetFault(const char *text) {
     return cusim_faults_set(text) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* FILE, in which %p stands for the process id. */
+/* Replaces %p in a file name by the process id. */
 void cusim_expand_path(const char *path, char *out, size_t bytes) {
     const char *mark = strstr(path, "%p");
     if (mark)
@@ -200,7 +200,7 @@ static void write_counts(FILE *file, bool own_only, const char *indent) {
     }
 }
 
-/* All calls by symbol; "own" says how many of them a preloaded library marked as its own. */
+/* Writes the calls by symbol; "own" counts those that a preloaded library marked as its own. */
 static void write_stats(void) {
     const char *path = getenv("CUSIM_STATS");
     if (!path || !*path)
@@ -224,11 +224,9 @@ static void write_stats(void) {
     fclose(file);
 }
 
-/*
- * A program may end with work pending, or with a kernel that spins for ever. The streams get a
- * bounded time to finish, so that the log is whole where it can be; then the workers are left
- * behind and die with the process.
- */
+/* A program may end with pending work, or with a kernel that spins for ever. Streams get a
+ * bounded time to finish, so the log is whole if possible. Then the workers are left, and die
+ * with the process. */
 __attribute__((destructor)) static void at_exit(void) {
     if (owner_pid != getpid())
         return;

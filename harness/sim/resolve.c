@@ -1,9 +1,9 @@
 /*
- * cuGetProcAddress: a base name and a version become an entry point.
+ * cuGetProcAddress: finds the entry point of a base name and a version.
  *
- * Among the symbols of a base name the newest is chosen that is not newer than the version asked
- * for and that the driver which is played (CUSIM_DRIVER_VERSION) has. With the per-thread flag a
- * twin is preferred where there is one. Constant tables, no lock.
+ * The newest symbol wins that is no newer than the requested version and the played driver
+ * (CUSIM_DRIVER_VERSION). With the per-thread flag a twin wins if there is one. Constant tables, no
+ * lock.
  */
 #include "harness/sim/cusim.h"
 
@@ -11,8 +11,8 @@
 
 /* ---- entry points that no table knows ---- */
 
-/* Jumps through targets[i], 16 bytes each. The addresses lie inside this library, as those of a
- * newer driver's own functions would. */
+/* Jumps through targets[i], 16 bytes each. Their addresses are inside this library, like those
+ * of a newer driver's functions. */
 enum { UNKNOWN_MAX = 64, JUMP_BYTES = 16 };
 extern const char cusim_unknown_jumps[] __attribute__((visibility("hidden")));
 extern void *cusim_unknown_targets[UNKNOWN_MAX] __attribute__((visibility("hidden")));
@@ -30,7 +30,7 @@ __asm__(".pushsection .text\n"
         ".endr\n"
         ".popsection\n");
 
-static unsigned n_unknown; /* frozen before the first entry point does anything */
+static unsigned n_unknown; /* fixed before any entry point does anything */
 
 static bool add_unknown(const char *name, size_t length) {
     bool exists = false;
@@ -71,7 +71,7 @@ static CUresult resolve(const char *symbol, void **pfn, int version, cuuint64_t 
                         CUdriverProcAddressQueryResult *status) {
     if (!symbol || !pfn || (flags & ~(cuuint64_t)3))
         return CUDA_ERROR_INVALID_VALUE;
-    if (version > cusim.options.driver_version) /* *pfn stays as it is */
+    if (version > cusim.options.driver_version) /* *pfn stays unchanged */
         return CUDA_ERROR_INVALID_VALUE;
     *pfn = NULL;
     bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
@@ -93,7 +93,7 @@ static CUresult resolve(const char *symbol, void **pfn, int version, cuuint64_t 
         *status = best    ? CU_GET_PROC_ADDRESS_SUCCESS
                   : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                           : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return CUDA_SUCCESS; /* also for a name that is not there: *pfn says it */
+    return CUDA_SUCCESS; /* also for an unknown name: *pfn tells it */
 }
 
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags) {
@@ -107,7 +107,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint
     return resolve(symbol, pfn, version, flags, status);
 }
 
-/* The real runtime asks for private tables; the stand-in of the runtime does not. */
+/* The real runtime asks for private tables; the stand-in does not. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id) {
     CUSIM_ENTER_EARLY(cuGetExportTable);
     (void)id;

@@ -1,8 +1,8 @@
 /*
- * Streams as a program sees them: handles, questions, attributes, synchronisation.
+ * Streams as a program sees them: handles, queries, attributes, synchronisation.
  *
- * Any thread, under cusim.lock; a wait gives the lock back, and nothing that was known of the
- * stream before it may be used after it without looking again.
+ * Any thread, under cusim.lock. A wait gives the lock back, so the caller must look the stream up
+ * again afterwards.
  */
 #include "harness/sim/cusim.h"
 
@@ -116,7 +116,7 @@ CUSIM_LOCKED(cuStreamDestroy_v2, (CUstream handle), (handle)) {
     return destroy(handle);
 }
 
-/* ---- waiting and asking ---- */
+/* ---- waits and queries ---- */
 
 static CUresult check_sync(struct cusim_stream *s) {
     if (s->capture) {
@@ -152,12 +152,10 @@ CUSIM_TWIN_LOCKED(cuStreamQuery, _ptsz, (CUstream handle), (handle)) {
     return cusim_stream_done(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-/* ---- questions ---- */
+/* ---- questions about a stream ---- */
 
-/*
- * Asking the legacy stream what it is counts as using it: it spoils the capture of a blocking
- * stream. cuStreamIsCapturing and cuStreamGetCaptureInfo alone do not.
- */
+/* A query about the legacy stream counts as using it: it spoils the capture of a blocking
+ * stream. Only cuStreamIsCapturing and cuStreamGetCaptureInfo do not. */
 static CUresult get_to_ask(CUstream handle, bool ptsz, struct cusim_stream **s) {
     CUresult result = cusim_stream_get(handle, ptsz, s);
     if (result != CUDA_SUCCESS)
@@ -169,11 +167,9 @@ static CUresult get_to_ask(CUstream handle, bool ptsz, struct cusim_stream **s) 
     return CUDA_SUCCESS;
 }
 
-/*
- * These questions count as using any stream: they spoil the capture of the stream that is asked.
- * Seen on an H200: flags and id do, priority, context and attributes do not. What was not tried
- * there (device, green context, cuStreamGetCtx_v2) is taken to.
- */
+/* These queries count as using any stream: they spoil the capture of the queried stream. As seen
+ * on an H200: flags and id do, priority, context and attributes do not. Untested ones (device,
+ * green context, cuStreamGetCtx_v2) are assumed to. */
 static CUresult get_to_use(CUstream handle, bool ptsz, struct cusim_stream **s) {
     CUresult result = get_to_ask(handle, ptsz, s);
     if (result == CUDA_SUCCESS && (*s)->capture) {
@@ -393,7 +389,7 @@ CUSIM_TWIN_LOCKED(cuStreamBatchMemOp_v2, _ptsz,
             result = value_op(CUSIM_WORK_WRITE_VALUE, handle, ptsz, ops[i].writeValue.address,
                               ops[i].writeValue.value64, 8, ops[i].writeValue.flags);
             break;
-        default: /* barriers and flushes: memory is coherent here */
+        default: /* barriers and flushes: memory is always coherent here */
             break;
         }
         if (result != CUDA_SUCCESS)

@@ -1,14 +1,14 @@
 /*
- * Live handles, timelines, and what belongs to a thread.
+ * Live handles, timelines, and the state of a thread.
  *
- * Everything here is called with cusim.lock held, except cusim_thread_self, which touches nothing
- * shared, and the destructor of a thread, which takes the lock.
+ * The caller holds cusim.lock, with two exceptions: cusim_thread_self uses nothing shared, and a
+ * thread's destructor takes the lock itself.
  */
 #include "harness/sim/cusim.h"
 
 #include <stdlib.h>
 
-/* Open addressing, linear probing; removed places keep a tombstone until the next growth. */
+/* Open addressing with linear probing. A removed entry leaves a tombstone until the next growth. */
 static struct {
     uintptr_t key;
     enum cusim_kind kind;

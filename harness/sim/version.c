@@ -1,6 +1,6 @@
 /*
- * Which driver this library is built as. Each of the libraries in BUILD compiles this file for
- * itself and exports the entry points of that version alone.
+ * The driver version of this library. Each library in BUILD compiles this file for itself, and
+ * exports only the entry points of its version.
  */
 #include "harness/sim/cusim.h"
 

@@ -1,12 +1,11 @@
 /*
- * Virtual memory management: reservations of addresses, allocations of memory, and mappings of the
- * one onto the other.
+ * Virtual memory: reservations of addresses, allocations of memory, and mappings of memory to
+ * addresses.
  *
- * Under cusim.lock; cusim_virtual_reserved alone may be called without it. The memory of a device
- * is one file without a name, so that an allocation may be mapped at several places; a mapping is a
- * block of memory.c's table as any other. Nothing here waits for work and nothing is refused during
- * a capture, as by driver 580 (the gate table of tests/gpu): a program synchronises before it
- * unmaps, or dies of it.
+ * Under cusim.lock; only cusim_virtual_reserved may be called without it. A device's memory is one
+ * unnamed file, so an allocation may be mapped several times; a mapping is a block of memory.c's
+ * table. As in driver 580 (gate table of tests/gpu), nothing here waits for work, and captures
+ * forbid nothing. If a program unmaps memory in use, it crashes.
  */
 #include "harness/sim/cusim.h"
 
@@ -19,7 +18,7 @@
 
 enum { GRANULE = 2 << 20, PAGE = 4096 };
 
-/* Never given back, so that it may be looked at without the lock; one that is free has no bytes. */
+/* Never freed, so it may be read without the lock; a free reservation has no bytes. */
 struct reservation {
     struct reservation *_Atomic next;
     _Atomic uintptr_t base;
@@ -29,11 +28,12 @@ struct reservation {
 struct cusim_physical {
     struct cusim_physical *next; /* of the device, by offset */
     size_t offset, bytes;
-    unsigned handles, mappings; /* goes when both are 0 */
+    unsigned handles, mappings; /* freed when both are 0 */
     CUmemAllocationProp prop;
 };
 
-/* Where reservations go that name no place; the second is for processes under ThreadSanitizer. */
+/* The addresses of reservations without a hint; the second row is for processes under
+ * ThreadSanitizer. */
 static const struct {
     uintptr_t from, to;
 } places[] = {{0x340000000000, 0x3c0000000000}, {0x6800000000, 0x7e00000000}};
@@ -41,7 +41,7 @@ extern void __tsan_init(void) __attribute__((weak));
 
 static struct reservation *_Atomic reservations;
 static struct {
-    int file; /* 0: not opened yet */
+    int file; /* 0: not yet open */
     struct cusim_physical *first;
 } devices[CUSIM_DEVICES_MAX];
 
@@ -68,7 +68,7 @@ bool cusim_virtual_reserved(uintptr_t address, uintptr_t *base, size_t *bytes) {
     return r != NULL;
 }
 
-/* Not by mmap(): a sanitizer in front of it would touch the shadow of all of it. */
+/* Not by mmap(): a sanitizer's mmap would touch the shadow of all of it. */
 static bool map_at(uintptr_t at, size_t bytes, int flags, int file, size_t offset) {
     void *got =
         (void *)syscall(SYS_mmap, at, bytes, PROT_NONE, MAP_NORESERVE | flags, file, (off_t)offset);
@@ -76,7 +76,7 @@ static bool map_at(uintptr_t at, size_t bytes, int flags, int file, size_t offse
         return false;
     if ((uintptr_t)got == at)
         return true;
-    syscall(SYS_munmap, got, bytes); /* a kernel that does not know MAP_FIXED_NOREPLACE */
+    syscall(SYS_munmap, got, bytes); /* the kernel does not know MAP_FIXED_NOREPLACE */
     return false;
 }
 
@@ -186,7 +186,7 @@ CUSIM_LOCKED(cuMemCreate,
     }
     if (!cusim_mem_charge(device, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    /* First fit; the file is as long as it must be, and may be longer than the device's memory. */
+    /* First fit. The file grows as needed, and may be longer than the device's memory. */
     size_t offset = 0;
     struct cusim_physical **at = &devices[device].first;
     for (; *at && (*at)->offset - offset < bytes; at = &(*at)->next)
@@ -212,7 +212,7 @@ static void physical_unref(struct cusim_physical *p) {
     while (*at != p)
         at = &(*at)->next;
     *at = p->next;
-    /* What is allocated next is zero. */
+    /* The next allocation there must be zero. */
     fallocate(devices[device].file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)p->offset,
               (off_t)p->bytes);
     cusim_mem_discharge(device, p->bytes);
@@ -277,7 +277,7 @@ CUSIM_LOCKED(cuMemMap,
     return CUDA_SUCCESS;
 }
 
-/* Is [base, base + bytes) made of mappings, whole ones? */
+/* Tells whether [base, base + bytes) consists of whole mappings. */
 static bool whole_mappings(uintptr_t base, size_t bytes) {
     uintptr_t at = base;
     if (bytes == 0 || base + bytes < base)
@@ -294,7 +294,7 @@ static bool whole_mappings(uintptr_t base, size_t bytes) {
 CUSIM_LOCKED(cuMemUnmap, (CUdeviceptr base, size_t bytes), (base, bytes)) {
     if (!whole_mappings(base, bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    /* In one go, so that the addresses stay reserved. */
+    /* In one call, so that the addresses stay reserved. */
     if (!map_at(base, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0))
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (struct cusim_mem *mem; (mem = cusim_mem_next(base, base + bytes));) {
@@ -334,7 +334,7 @@ CUSIM_LOCKED(cuMemSetAccess,
         struct cusim_mem *mem = cusim_mem_at(at);
         for (size_t i = 0; i < n; i++)
             mem->access[access[i].location.id] = (unsigned char)access[i].flags;
-        /* The pages allow what the most trusted device may do. */
+        /* The pages allow what the device with the most access may do. */
         mem->flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
         for (int i = 0; i < CUSIM_DEVICES_MAX; i++)
             if (mem->access[i] > mem->flags)

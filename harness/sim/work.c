@@ -1,10 +1,9 @@
 /*
- * What an operation does when its turn has come, and the line that the log gets for it.
+ * Executes an operation, and makes its line of the log.
  *
- * Work is immutable once it has been submitted or put into a node, and is counted, so that an
- * executable graph, its launches in flight and its source may share it. cusim_work_run and
- * cusim_work_log run on workers without cusim.lock; nothing here may call back into the submission
- * side.
+ * Work is counted, and immutable once it was submitted or put into a node: an executable graph, its
+ * launches and its source share it. cusim_work_run and cusim_work_log run on workers without
+ * cusim.lock; nothing here may call functions that submit work.
  */
 #include "harness/sim/cusim.h"
 
@@ -80,7 +79,7 @@ static bool value_there(const struct cusim_work *work) {
     }
 }
 
-/* Somebody else writes the value: another stream, the host. Sleeps between looks. */
+/* Another stream or the host writes the value. Sleeps between looks. */
 static void run_wait_value(const struct cusim_work *work) {
     for (long ns = 1000; !value_there(work); ns = ns < 200000 ? ns * 2 : ns) {
         cusim_lock();
@@ -104,7 +103,7 @@ static void run_write_value(const struct cusim_work *work) {
 CUresult cusim_work_run(const struct cusim_work *work, struct cusim_stream *stream,
                         CUresult state) {
     uint64_t began = cusim_activity_begin();
-    if (work->type == CUSIM_WORK_CALLBACK) /* told of the error, never skipped */
+    if (work->type == CUSIM_WORK_CALLBACK) /* gets the error, and is never skipped */
         work->host.callback(work->host.stream, state, work->host.data);
     if (state != CUDA_SUCCESS)
         return CUDA_SUCCESS;

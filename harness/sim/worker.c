@@ -1,11 +1,11 @@
 /*
- * The queue of a stream and the thread that empties it.
+ * The queue of a stream, and the thread that empties it.
  *
- * A worker takes the first operation of its stream, waits for what the operation depends on, gives
- * cusim.lock back, sleeps a random while, executes, takes the lock again and tells the timeline.
- * The first operation stays in the queue until then. What an operation waits for is settled when it
- * is queued, never later: the legacy stream against the blocking streams of its context both ways,
- * and whatever the caller adds before it lets the lock go.
+ * A worker takes the first operation, waits for its dependencies, gives cusim.lock back, sleeps for
+ * a random time, executes, takes the lock again, and advances the timeline. Until then the
+ * operation stays in the queue. Its dependencies are fixed when it is queued: the legacy stream and
+ * the blocking streams of its context wait for each other, and the caller may add more before it
+ * gives the lock back.
  */
 #include "harness/sim/cusim.h"
 
@@ -53,7 +53,7 @@ void cusim_delay(struct cusim_stream *stream) {
                   NULL);
 }
 
-/* The process ends while this worker has work left: it starts nothing more and dies with the
+/* The process ends while this worker has work left: it starts nothing more, and dies with the
  * process. */
 static void stop_if_exiting(void) {
     static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
@@ -70,7 +70,7 @@ static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult s
             cusim_graph_run_execute(op->run, stream);
     } else {
         if (op->work->type == CUSIM_WORK_RECORD && op->mark)
-            op->mark->time_ns = cusim_now_ns(); /* read only once the timeline has moved on */
+            op->mark->time_ns = cusim_now_ns(); /* read only after the timeline advanced */
         CUresult ran = cusim_work_run(op->work, stream, state);
         if (result == CUDA_SUCCESS)
             result = ran;
@@ -87,7 +87,7 @@ static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult s
 
 static void stream_free(struct cusim_stream *stream) {
     cusim_handle_remove(
-        stream); /* where the context went first; the address may come back as something else */
+        stream); /* the context is gone; its address may have another object by now */
     if (stream->prev)
         stream->prev->next = stream->next;
     else
@@ -148,13 +148,13 @@ static void start_worker(struct cusim_stream *stream) {
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, 8u << 20);
-    sigfillset(&all); /* signals of the program are for the program's threads */
+    sigfillset(&all); /* only the program's threads handle its signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     stream->has_worker = pthread_create(&thread, &attributes, worker, stream) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (!stream->has_worker)
-        abort(); /* no thread to run the stream: nothing that follows could be right */
+        abort(); /* without a thread for the stream nothing later could be right */
 }
 
 struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *work) {

@@ -2,12 +2,10 @@
  * A stand-in of libcupti.so for the simulated driver: the functions that shim/hook/gpu_times.c
  * looks up, and activity records of what the simulator ran (harness/sim/cusim_activity.h).
  *
- * As CUPTI's, times are by a clock of its own, streams are numbered by context, so that those of
- * two contexts have the same numbers, and buffers are asked for and given back on threads of the
- * driver. How long something ran is made up: 1000 ns and one for each record of its stream before
- * it, so that a test can tell which record an op was given.
- *
- * CUPTI_STANDIN_FAIL=FUNCTION:CODE[:N]: that function answers CODE from its N-th call on (1).
+ * As in CUPTI, times come from a clock of its own, streams are numbered by context, and threads of
+ * the driver request and return buffers. A record lasts 1000 ns plus 1 ns for each earlier record
+ * of its stream, so a test can tell which record an op got. CUPTI_STANDIN_FAIL=FUNCTION:CODE[:N]:
+ * FUNCTION answers CODE from call N (1) on.
  */
 #include <cuda.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails where a file of shim/ includes a header of a folder that its own folder may not use, where a folder no longer needs one
-that it may use, where folders use each other in a circle, and where a file of shim/stream calls one that stands below it in ORDER.
+"""Fails if a file of shim/ includes a header of a folder that its own folder may not use, if a folder no longer needs a folder
+that it may use, if folders use each other in a circle, or if a file of shim/stream calls a file that stands below it in ORDER.
 
 Run by //tests/docs:layers_test, and by hand without arguments.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails where a Markdown file of the tree links to a file or a heading that is not there, or where any file names a document of
-another place (DESIGN.md, ../shared/...) as if it were part of the tree.
+"""Fails if a Markdown file of the tree links to a missing file or heading, or if any file names a document outside of the
+tree (DESIGN.md, ../shared/...) as if the tree had it.
 
 Run by //tests/docs:links_test, and by hand without arguments.
 """

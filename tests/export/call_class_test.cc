@@ -1,4 +1,4 @@
-// What calls are, by their names in a profile.
+// Promise: a call in a profile gets its class by its name.
 #include <gtest/gtest.h>
 
 #include <set>

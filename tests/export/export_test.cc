@@ -1,4 +1,5 @@
-// cusplice export: what stands in each format, for traces that are made here; what is refused.
+// Promise: cusplice export writes the right contents in each format, for traces that are made here.
+// It refuses what it must refuse.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

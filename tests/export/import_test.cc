@@ -1,4 +1,5 @@
-// cusplice import: of our own export, and of databases as nsys has written them over the years.
+// Promise: cusplice import reads databases of cusplice export, and databases of nsys in the forms
+// of several years.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

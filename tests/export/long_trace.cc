@@ -1,4 +1,5 @@
-// long_trace OUT.cst OPS: steps of 100 ops on two streams, half of them in graphs.
+// long_trace OUT.cst OPS: writes a trace with steps of 100 ops on two streams, half of the ops in
+// graphs.
 #include <stdio.h>
 #include <stdlib.h>
 

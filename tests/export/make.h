@@ -1,4 +1,4 @@
-// Traces as tests of export and import want them: each record says when it was and of which thread.
+// Writes traces record by record, as the library's recorder does.
 #ifndef CUSPLICE_TESTS_EXPORT_MAKE_H
 #define CUSPLICE_TESTS_EXPORT_MAKE_H
 

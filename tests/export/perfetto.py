@@ -1,4 +1,4 @@
-"""Reads a Perfetto export as a viewer would and says what is wrong with it; then counts, one JSON object."""
+"""Reads a Perfetto export as a viewer does, and prints its faults and counts as one JSON object."""
 
 import collections
 import json

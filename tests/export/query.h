@@ -1,4 +1,4 @@
-// What stands in databases and folders, as text.
+// Returns the contents of databases and folders as text.
 #ifndef CUSPLICE_TESTS_EXPORT_QUERY_H
 #define CUSPLICE_TESTS_EXPORT_QUERY_H
 

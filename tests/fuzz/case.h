@@ -1,5 +1,5 @@
-// A case: settings and the programs that one pair of servers runs, the last of which is judged.
-// Made from a seed, read from a file, written to one, printed as C.
+// A case: settings, and the programs that one pair of servers runs; the last program is judged. A
+// case is made from a seed or read from a file, and can be written to a file or printed as C.
 #ifndef TESTS_FUZZ_CASE_H
 #define TESTS_FUZZ_CASE_H
 

@@ -1,5 +1,5 @@
-// Promises: a seed always makes the same programs; every verb is drawn; text gives back what was
-// written; the shrinker keeps what the difference needs and nothing else.
+// Promises: a seed always makes the same programs, and every verb is drawn. Text can be read back
+// unchanged. The shrinker keeps exactly what the difference needs.
 #include <gtest/gtest.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// The fuzzer's command: see --help and README.md.
+// The fuzzer's command; --help and README.md describe it.
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
-// Promises: generated programs run alike plain and preloaded, also where calls of the library fail;
-// their answers do not depend on the timing, so that a difference means something; the fuzzer finds
-// an error that is planted, and makes the program small; what it prints compiles and does what the
-// program did.
+// Promises: generated programs run alike plain and preloaded, also if calls of the library fail. A
+// program's results do not depend on timing. The fuzzer finds a planted error and makes the program
+// small; the printed program compiles and does the same.
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// Programs and settings from a seed. Pure functions.
+// Makes programs and settings from a seed. Pure functions.
 #include <algorithm>
 
 #include "tests/fuzz/case.h"

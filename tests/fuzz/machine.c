@@ -1,17 +1,14 @@
 /*
- * What a generated program is made of: one function for each verb, and what runs them.
+ * The verbs of generated programs, one function each, and the code that runs them.
  *
- * This file has two readers. The fuzzer's servers are built from it; and a program that differs is
- * printed as one C file that begins with the parts of this one that it uses (the lines that begin
- * with "@ part" tell them apart). So it needs cuda.h and libc alone.
+ * The fuzzer's servers are built from this file. A program that differs is printed as one C file;
+ * it begins with the parts of this file that it uses (lines that begin with "@ part" separate
+ * them). So this file needs only cuda.h and libc.
  *
- * Each lane is a stream with memory of its own, and belongs to one thread. Nobody touches a lane's
- * memory but work of that lane, or work that is ordered with it by events or by the host; so right
- * runs of one program all give the same memory and the same codes, whatever the timing. Every verb
- * is whole by itself: a program stays right when any of its operations is taken out.
- *
- * Threads: those of the program, each with a `struct turn` of its own; a lane and its memory belong
- * to the lane's thread. Verbs marked SOLO run while all other threads wait.
+ * A lane is a stream with its own memory, and belongs to one thread. Only work of the lane, or work
+ * ordered with it by events or the host, uses its memory; so all right runs give the same memory
+ * and codes. A program stays right if any operation is removed. Each thread has a `struct turn`;
+ * SOLO verbs run while others wait.
  */
 /*@ part start */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
-// Delta debugging: first the programs in front, then the operations, then the numbers. Pure but for
-// what `differs` does.
+// Delta debugging: removes earlier programs first, then operations, then reduces numbers. Pure
+// except for `differs`.
 #include "tests/fuzz/minimise.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Makes a case that differs smaller, as long as it differs.
+// Makes a case smaller as long as it still differs.
 #ifndef TESTS_FUZZ_MINIMISE_H
 #define TESTS_FUZZ_MINIMISE_H
 

@@ -1,4 +1,4 @@
-// A case as text and as C. Pure functions of the case and of the text of machine.c.
+// Prints a case as text and as C. Pure functions of the case and of the text of machine.c.
 #include <set>
 #include <sstream>
 

@@ -1,6 +1,6 @@
 /*
- * A generated program as plain data: what the controller makes, shrinks and saves, and what it
- * sends to a server. What the numbers mean: `struct op` of machine.c.
+ * A generated program as plain data, which the controller makes, shrinks, saves and sends to a
+ * server. `struct op` of machine.c explains the numbers.
  */
 #ifndef TESTS_FUZZ_PROGRAM_H
 #define TESTS_FUZZ_PROGRAM_H

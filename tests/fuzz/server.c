@@ -1,8 +1,7 @@
 /*
- * Runs one generated program after another, in one process, as it is told over a socket (descriptor
- * 3), and says what came of it: codes, digests of the memory, and the simulator's log. The
- * controller starts one such process plain and one with the library preloaded. It ends with its
- * socket.
+ * Runs generated programs in one process, as a socket (descriptor 3) requests. Returns codes,
+ * digests of memory, and the simulator's log. The controller starts one server plain and one
+ * preloaded. A server ends when its socket closes.
  */
 #include "tests/fuzz/machine.c"
 

@@ -1,4 +1,5 @@
-// Children by fork and exec, talked to over a socket. Several threads may each have their own.
+// Starts servers by fork and exec, and talks to them over sockets. Several threads may each have
+// their own servers.
 #include "tests/fuzz/servers.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-// Servers as child processes: one plain, one with the library preloaded, and what differs between
-// them.
+// A plain and a preloaded server as child processes, and the differences between their results.
 #ifndef TESTS_FUZZ_SERVERS_H
 #define TESTS_FUZZ_SERVERS_H
 

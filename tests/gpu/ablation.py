@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What each mechanism of shim/base/pays.def gains: programs under a library that can leave each out, with all of them and without one, in turn.
+"""Measures what each mechanism of shim/base/pays.def gains: programs run in turn with all mechanisms, and without one.
 
-Runs on a machine with a GPU from the root of the tree, with what `tools/gpu-check --ablation --build-only` has put into .carry/. In a turn each
-program runs once with everything, once more so, and once without each mechanism. A cell of the table is the median without over the median with
-everything: above 1 the mechanism gains. Its spread is the most by which the two equal runs of a turn differ.
+Runs on a machine with a GPU from the root of the tree, with the files that `tools/gpu-check --ablation --build-only` put into .carry/. In a turn
+each program runs twice with everything, and once without each mechanism. A cell of the table is the median without the mechanism divided by the
+median with everything: above 1 the mechanism gains. The spread is the largest difference of the two equal runs of a turn.
 ablation.md and ablation.json are written again after each turn. Exit status: 0 if all results were equal, 1 otherwise, 2 if nothing was measured.
 """
 

@@ -1,7 +1,7 @@
 /*
- * The promise of ablation.py: what it marks gains 2 % beyond the spread of equal runs, a run that
- * left nothing out is not counted, and what was measured is on disk whatever comes next. A shell
- * script stands in for the host loop; no GPU is involved.
+ * Promise: ablation.py marks only gains of 2 % beyond the spread of equal runs, and does not count
+ * a run that left nothing out. All measurements are on disk at any time. A shell script stands in
+ * for the host loop; no GPU.
  */
 #include "tests/gpu/stand_ins.h"
 

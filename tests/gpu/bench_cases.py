@@ -1,9 +1,9 @@
 """The catalogue of the bench suite: what is measured, in which variants, and the table of bounds.
 
 A case is a function that takes a Bench and measures points. A point is one program at one setting, in up to four variants that
-alternate: as it is (plain), preloaded, with one whole graph made by hand (graph), and with graphs of segments made by hand (segments).
-They run one after the other, or, where the host's pace is most of what is measured, all at once and in turns.
-The cases come in the order of their weight: what the bounds need first, then the sweeps, then other people's frameworks, then large models.
+alternate: plain, preloaded, with one whole graph made by hand (graph), and with graphs of segments made by hand (segments).
+They run one after another. If the result depends mostly on the host's pace, all of them start at once and take turns.
+Important cases come first: those of the bounds, then the sweeps, then frameworks of others, then large models.
 """
 
 import hashlib

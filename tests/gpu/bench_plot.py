@@ -1,4 +1,4 @@
-"""Which plots the bench suite has, and their lines out of its results; harness/bench/plot.py draws them."""
+"""The plots of the bench suite, and their lines from its results; harness/bench/plot.py draws them."""
 
 import pathlib
 import sys

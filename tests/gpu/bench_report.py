@@ -1,4 +1,4 @@
-"""BENCH.md, bench.json and the plots of the bench suite, written again after each case; and what several runs give together."""
+"""Writes BENCH.md, bench.json and the plots of the bench suite again after each case; merges the results of several runs."""
 
 import json
 import os

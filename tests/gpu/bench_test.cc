@@ -1,8 +1,7 @@
 /*
- * The promise of bench.py: what its report says of the runs is true. A bound that does not hold and
- * results that differ make its exit status 1, several runs are merged case by case, what had no
- * time is said, and each plot shows each point. The programs here are shell scripts that stand in
- * for the built ones; no GPU is involved.
+ * Promise: the report of bench.py is true. A missed bound or unequal results make its exit status
+ * 1, runs are merged by case, skipped cases are named, and each plot shows each point. Shell
+ * scripts stand in for the programs; no GPU.
  */
 #include "tests/gpu/stand_ins.h"
 

@@ -1,8 +1,8 @@
-"""The cases that are shown on a real GPU: which programs run, in which variants, and what must hold.
+"""The cases on a real GPU: which programs run, in which variants, and what must hold.
 
-A case is a function that takes a Lab and returns nothing: it files checks. Correctness first: where the outputs of two
-variants differ, their times are still reported, but the case has failed. Times are compared as ratios of one run only:
-the variants of a case alternate (in the order A B C, then C B A), and medians are taken over the repetitions.
+A case is a function that takes a Lab, files checks, and returns nothing. If the outputs of two variants differ, the case
+has failed, but their times are still reported. Times are compared only as ratios within one run: the variants of a case
+alternate (in the order A B C, then C B A), and medians are taken over the repetitions.
 """
 
 import concurrent.futures

@@ -1,7 +1,7 @@
-"""Runs one program, as it is or with the library preloaded, and takes down everything about it.
+"""Runs one program, plain or preloaded, and records everything about it.
 
-Standard library only. A child has its own session and its own time limit: one that hangs is described (threads, Python
-stacks where it is Python), ended, and becomes a failed check; it cannot take the rest of the results with it.
+Standard library only. A child has its own session and its own time limit. If a child hangs, its threads (and Python stacks)
+are recorded, the child is ended, and its check fails; the other results stay.
 """
 
 import concurrent.futures

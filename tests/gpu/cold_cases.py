@@ -1,5 +1,5 @@
-"""The case about the cold start: the second run of a program, with a cache folder, is in graphs from its second step on; a run without
-one, and the first with one, need longer. A folder that another program has filled, and a file with nothing but nonsense, change nothing.
+"""The case about the cold start: with a cache folder the second run of a program is in graphs from its second step on. The first run, and a
+run without a cache, need longer. A cache of another program, and a file of nonsense, change nothing.
 """
 
 import os

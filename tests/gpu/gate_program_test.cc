@@ -1,7 +1,7 @@
 /*
- * The gate program sees what it is for, on the simulated driver, of which it is known what waits:
- * a call that waits is told from one that returns, one that spoils a capture from one that does
- * not, and each row that is not called has its reason.
+ * Promise: on the simulated driver, where it is known which calls wait, the gate program tells
+ * waiting calls from others, and calls that spoil a capture from others. Each row that is not
+ * called has a reason.
  */
 #include <gtest/gtest.h>
 

@@ -1,9 +1,8 @@
 /*
- * The promise of the class column of shim/api/cuda_api.def, held against what drivers do: a call
- * that passes while launches are deferred does not wait for the GPU, holds no lock that a launch
- * needs, and spoils nobody's capture; nor do the calls that the library makes while it builds. The
- * tables gate-*.csv were measured on real GPUs (README.md); gate_exceptions.def holds what may
- * deviate.
+ * Promise: the class column of shim/api/cuda_api.def agrees with real drivers. A call that passes
+ * while ops are deferred does not wait for the GPU, holds no lock that a launch needs, and spoils
+ * no capture; nor do the library's calls during builds. GPUs gave the tables gate-*.csv
+ * (README.md); gate_exceptions.def lists what may deviate.
  */
 #include <gtest/gtest.h>
 

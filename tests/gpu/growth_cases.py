@@ -1,5 +1,5 @@
-"""The case about size: a launch costs the same however many there are in a step, however many different steps, streams and threads
-there are; and many steps under a small budget.
+"""The case about size: a launch costs the same with any number of launches in a step, different steps, streams and threads. Also: many
+steps under a small budget.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""What a case of cases.py, and of the modules beside it, works with."""
+"""The Lab: what the cases of cases.py, and of the other case modules, use to run programs and file checks."""
 
 import os
 import statistics

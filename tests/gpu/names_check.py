@@ -1,5 +1,5 @@
-"""Says of each Python file that is named which names it uses and nobody defines: a case would only fail where it comes by them, on the machine
-with the GPU. Status 1 where there are any.
+"""Lists the undefined names that each given Python file uses. Otherwise a case would fail only when it reaches them, on the machine with the
+GPU. Status 1 if there are any.
 
     python3 tests/gpu/names_check.py tests/gpu/*.py
 """

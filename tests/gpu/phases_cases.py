@@ -1,8 +1,8 @@
-"""The case about phases: what does not repeat costs next to nothing, what does gains the same wherever it stands, and no step is held up
-while it is learned.
+"""The case about phases: a phase that does not repeat loses next to nothing, a phase that repeats gains the same in any place, and no step
+waits long while the library learns.
 
-What bad phases lose is asked of one process, too, half of whose steps go past the library (phases --past): two processes of one program, plain
-ones as well, differ by up to 7 % in the same turns, more than three times what is asked for. What slows both halves down only two processes show.
+Two processes of one program, also plain ones, differ by up to 7 % in the same turns, more than three times the bound for bad phases. So the
+case also runs one process with half of its steps past the library (phases --past). Only two processes show what slows both halves down.
 """
 
 import json

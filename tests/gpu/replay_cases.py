@@ -1,5 +1,5 @@
-"""The case about replay: a recorded program, played again without the program, leaves the same in memory by every strategy, and
-gains by graphs what the program gains; and the case about bench, which does that for sizes of graphs and break lists.
+"""The case about replay: the player leaves the recorded memory with every strategy, and gains by graphs what the program gains. The
+case about bench checks the same for sizes of graphs and break lists.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Writes results.json and RESULTS.md, again after each case, so that a run that is cut short leaves what it had."""
+"""Writes results.json and RESULTS.md again after each case, so that an interrupted run keeps its results."""
 
 import json
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Everything that is to be shown on a real GPU, in one run: same outputs first, then times, plain and preloaded in turn.
+"""Runs all checks on a real GPU: equal outputs first, then times, plain and preloaded in turn.
 
-Runs from the root of the tree with the programs that tools/gpu-check has put into .carry/; needs no Bazel and nothing
-beyond Python's standard library itself (the programs that it runs need PyTorch, transformers, CuPy, Triton and JAX; those
-whose framework is missing are skipped). Exit status: 0 if every check held, 1 if one failed, 2 if nothing could be run.
+Runs from the root of the tree with the programs that tools/gpu-check put into .carry/. It needs only Python's standard
+library. The programs need PyTorch, transformers, CuPy, Triton and JAX; programs without their framework are skipped. Exit
+status: 0 if every check held, 1 if one failed, 2 if nothing could be run.
 """
 
 import argparse

@@ -1,8 +1,7 @@
 /*
- * The promise of run_all.py: what it says about a run is true. A bound or an equality that does not
- * hold makes its exit status 1, a program that hangs costs its own check alone, and the results are
- * on disk in any case. The programs here are shell scripts that stand in for the built ones; no GPU
- * is involved.
+ * Promise: what run_all.py says about a run is true. A missed bound or an unequal result makes its
+ * exit status 1, a program that hangs costs only its own check, and results are always on disk.
+ * Shell scripts stand in for the programs; no GPU.
  */
 #include "tests/gpu/stand_ins.h"
 

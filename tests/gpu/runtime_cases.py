@@ -1,5 +1,5 @@
-"""The case about programs with a shared CUDA runtime: what a launch costs the host where it is met before the runtime is entered, and
-where it is met in the driver alone; and what the runtime says of the thread's device.
+"""The case about programs with a shared CUDA runtime: the host's cost of a launch that the library intercepts before the runtime, and in
+the driver alone; and the runtime's answer about the thread's device.
 """
 
 # Seconds: the pace of a host may be another one in the next.

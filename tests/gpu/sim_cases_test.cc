@@ -1,7 +1,6 @@
 /*
- * The cases of programs/hazards.cu, as run_all.py has them, on the simulated driver: the program
- * does what it says, plain and preloaded, and where a graph loses a kernel the cases say so. What a
- * GPU's driver does with the lines that kernels print is not simulated: there is no buffer.
+ * Promise: on the simulated driver the cases of programs/hazards.cu hold plain and preloaded, and
+ * notice if a graph loses a kernel. The simulator has no buffer for lines that kernels print.
  */
 #include "tests/gpu/stand_ins.h"
 

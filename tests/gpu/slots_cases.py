@@ -1,4 +1,4 @@
-"""The case about work that goes past the library: plugins opened in the midst of a program, and other interposers (HAZARDS G1 to G3)."""
+"""The case about work past the library: plugins that a running program opens, and other interposers (HAZARDS G1 to G3)."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""Cases about traces: what recording costs, that a recorded program does what it does plain, that its trace is whole, and how
-near cusplice whatif comes, in counts and in times.
+"""Cases about traces: the cost of recording, equal results of a recorded program, whole traces, and the accuracy of cusplice whatif
+in counts and times.
 """
 
 import gzip

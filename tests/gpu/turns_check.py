@@ -1,4 +1,4 @@
-"""What child.py says of programs that take turns holds: `turns_check.py SCRATCH`. Small programs that write down when they ran."""
+"""turns_check.py SCRATCH: checks child.py with small programs that take turns and record when they ran."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-// A page in headless Chromium, which reaches no network.
+// Opens a page in headless Chromium without a network.
 #ifndef CUSPLICE_TESTS_HTML_CHROMIUM_H
 #define CUSPLICE_TESTS_HTML_CHROMIUM_H
 

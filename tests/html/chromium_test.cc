@@ -1,5 +1,5 @@
-// The page of `report --html` in a browser: what it shows is what the reports say, nothing in it
-// goes to the network, and it can be used.
+// Promise: the page of `report --html` in a browser shows what the reports say, loads nothing from
+// the network, and can be used.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

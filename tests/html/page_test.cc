@@ -1,5 +1,6 @@
-// The file that `report --html` writes, without a browser: what is in it and what is not, and how
-// it comes to stand under its name.
+// Promise: without a browser, the file of `report --html` has the totals of the reports and names
+// no place outside of it. It replaces no other file unless told, and a full disk leaves nothing
+// behind.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// Traces that no program made: steps of two streams in which every outcome of an op comes.
+// Traces that no program made: steps of two streams with every outcome of an op.
 #ifndef CUSPLICE_TESTS_HTML_SYNTHETIC_H
 #define CUSPLICE_TESTS_HTML_SYNTHETIC_H
 

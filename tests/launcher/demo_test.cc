@@ -1,6 +1,6 @@
-// tools/demo.py: what it prints and writes, and that it fails when the texts differ. With stand-ins
-// for the decode host and the launcher; then, where they are built, with the real ones on the
-// simulator.
+// Promise: tools/demo.py prints and writes what it should, and fails if the texts differ. First
+// with stand-ins for the decode host and the launcher; then, if they are built, with the real ones
+// on the simulator.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /*
- * Stands in for libcusplice.so in the launcher's tests: says in the hand-shake file what FAKE_SAYS
- * lists ("loaded,on,exit 3 0"), and marks the process by an environment variable, so that a test
- * sees that it was preloaded.
+ * Stands in for libcusplice.so in the launcher's tests: writes what FAKE_SAYS lists
+ * ("loaded,on,exit 3 0") into the handshake file, and sets an environment variable that shows the
+ * preload.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

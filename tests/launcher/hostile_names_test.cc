@@ -1,4 +1,4 @@
-// Names and facts that want more than to be read: no verb lets them.
+// Promise: hostile names and facts in a trace have no effect in any verb but to be shown as text.
 #include "tests/launcher/traces.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// Traces that somebody made to harm who looks at them: each verb says what is wrong, or reads them,
-// with little memory. What takes too long is found by the test's own time limit.
+// Promise: each verb reads or refuses a hostile trace, with little memory, and says what is wrong.
+// If a verb takes too long, the test's time limit ends it.
 #include <sys/stat.h>
 #include <zstd.h>
 

@@ -1,5 +1,5 @@
-// report --html as a verb: its options, and that its totals are those of the other reports. The
-// page itself is tested in tests/html.
+// Promise: report --html takes its options, and its totals equal those of the other reports.
+// tests/html tests the page.
 #include "tests/launcher/traces.h"
 
 namespace {

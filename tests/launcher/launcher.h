@@ -1,5 +1,5 @@
-// The launcher as installed in a folder of its own (bin/cusplice, lib/libcusplice.so), and a way to
-// run it and see all that it does.
+// Installs the launcher into its own folder (bin/cusplice, lib/libcusplice.so), runs it, and keeps
+// everything that it prints and does.
 #ifndef CUSPLICE_TESTS_LAUNCHER_LAUNCHER_H
 #define CUSPLICE_TESTS_LAUNCHER_LAUNCHER_H
 

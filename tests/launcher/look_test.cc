@@ -1,5 +1,5 @@
-// info and dump, on traces of which every number is known; GPU times in all verbs; and what each
-// verb says of traces that it cannot use.
+// Promise: info, dump, report and diff print the right numbers, on traces whose numbers are all
+// known.
 
 #include "tests/launcher/traces.h"
 

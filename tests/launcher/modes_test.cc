@@ -1,4 +1,4 @@
-// What verbs make from a trace is as private as the trace, and never replaces it.
+// Promise: files that verbs make from a trace are as private as the trace, and never replace it.
 #include <sys/stat.h>
 
 #include "tests/launcher/traces.h"

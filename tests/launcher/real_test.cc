@@ -1,4 +1,5 @@
-// tools/demo.py and cusplice run with the real decode host, launcher and library, on the simulator.
+// Promise: tools/demo.py and cusplice run work with the real decode host, launcher and library on
+// the simulator.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-// cusplice run: the child gets the library and nobody else, its status and streams pass through,
-// and what went wrong is said.
+// Promise: cusplice run preloads the library into the child alone, passes status and streams
+// through, and says what went wrong.
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 /*
- * An ordinary CUDA program that its author built with the address sanitizer, as gcc does it by
- * default: with a shared run-time library that insists on being the first. Prints a digest; `leak`
- * forgets 77 bytes.
+ * An ordinary CUDA program built with the address sanitizer in gcc's default way: a shared run-time
+ * library that must be loaded first. Prints a digest; `leak` leaks 77 bytes.
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,6 +1,4 @@
-/*
- * The program that the launcher's tests start. Each argument is something to do, in turn.
- */
+/* The program that the launcher's tests start. It executes its arguments in turn. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

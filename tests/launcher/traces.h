@@ -1,4 +1,4 @@
-// What tests of the verbs about traces share.
+// Shared code of the tests of verbs that read traces.
 #ifndef CUSPLICE_TESTS_LAUNCHER_TRACES_H
 #define CUSPLICE_TESTS_LAUNCHER_TRACES_H
 

@@ -1,4 +1,5 @@
-// trim: what is kept means what it meant, and nothing is overwritten or left half-written.
+// Promise: trim keeps the meaning of what it keeps; it overwrites no file and leaves none
+// half-written.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,5 +1,4 @@
-// The other verbs: help, version, config; and that config/cusplice.conf is what the options table
-// says.
+// Promise: help, version and config work, and config/cusplice.conf agrees with the options table.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

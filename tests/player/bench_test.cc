@@ -1,7 +1,6 @@
-// cusplice bench: each cell of the grid is measured, formats and plot say the same of it, break
-// lists keep out of graphs what they name, and what was recorded for it is removed. With the real
-// library on the simulator; and with a player that a test has written, where numbers have to be
-// known. What takes how long is tested nowhere.
+// Promise: cusplice bench measures each cell of the grid; formats and plot agree; break lists keep
+// the named kernels out of graphs; bench removes its recording. Runs with the real library on the
+// simulator, or with the test's own player if numbers must be known. Nothing tests times.
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-// The time between two calls, of a host whose clock is made here: a look at it takes LOOK ns, half
-// of it before the moment that it shows.
+// Promise: the player's clock keeps the time between two calls. The test makes the host's clock:
+// reading it takes LOOK ns, half of that before the moment that it shows.
 #include "harness/player/clock.h"
 
 #include <cstdint>

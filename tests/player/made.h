@@ -1,8 +1,8 @@
-// Makes replayable traces of programs that never ran: what their work does to memory is done here,
-// in a plain array, so that the sums of the end are known.
+// Makes replayable traces of programs that never ran. A plain array holds the effect of their work
+// on memory, so the final sums are known.
 //
-// Device memory is reserved at kBase, kBytes of it; nothing is mapped until Alloc. Code is that of
-// the simulator, where every image holds every kernel of kernels/.
+// Device memory is reserved at kBase, kBytes long; nothing is mapped until Alloc. Code is the
+// simulator's, where every image holds every kernel of kernels/.
 #ifndef CUSPLICE_TESTS_PLAYER_MADE_H
 #define CUSPLICE_TESTS_PLAYER_MADE_H
 

@@ -1,6 +1,5 @@
-// The player by itself, on the simulator: it does again what was recorded, plain and under the
-// library, says what it cannot do before it does anything, and never takes a wrong end for a right
-// one.
+// Promise: on the simulator the player repeats what was recorded, plain and preloaded. It says what
+// it cannot replay before it starts, and reports every wrong result.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

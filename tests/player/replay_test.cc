@@ -1,6 +1,6 @@
-// cusplice replay: every strategy ends with the recorded memory, what differs is told, and what is
-// wrong is said before a player starts. With the real library on the simulator; and with a player
-// that a test has written, where numbers have to be known.
+// Promise: with cusplice replay every strategy ends with the recorded memory; differences are
+// reported, and mistakes before a player starts. Runs with the real library on the simulator, or
+// with the test's own player if numbers must be known.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

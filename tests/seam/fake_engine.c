@@ -1,6 +1,6 @@
 /*
- * An engine that defers nothing: each call of shim/stream/engine.h becomes a line of the log,
- * each op goes to the real function at once.
+ * An engine that defers nothing: it logs each call of shim/stream/engine.h, and passes each op to
+ * the real function at once.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "shim/api/api.h"

@@ -1,4 +1,4 @@
-/* Programs that are not linked to libcuda: they open it, or do without. */
+/* Programs that are not linked to libcuda: they open it, or run without it. */
 #define _GNU_SOURCE
 #include "tests/seam/probe.h"
 

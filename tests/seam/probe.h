@@ -1,7 +1,7 @@
 /*
  * The programs of seam_test.cc: small, plain C, each started as a child with the library preloaded.
- * A probe that finds something wrong says so on stderr and exits 1; what the hooks did besides is
- * in the log, which the test reads.
+ * A probe that finds a mistake prints it on stderr and exits 1. The test reads what the hooks did
+ * from the log.
  */
 #ifndef CUSPLICE_TESTS_SEAM_PROBE_H
 #define CUSPLICE_TESTS_SEAM_PROBE_H

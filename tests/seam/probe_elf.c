@@ -1,4 +1,4 @@
-/* A program that is linked to libcuda: its calls are bound by the dynamic linker. */
+/* A program that is linked to libcuda: the dynamic linker binds its calls. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>

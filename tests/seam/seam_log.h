@@ -1,6 +1,6 @@
 /*
- * One log for the fake driver, the fake engine and the programs under test, in the order in which
- * things happen: lines appended to the file that SEAM_LOG names, one write(2) each.
+ * One log of the fake driver, the fake engine and the programs under test, in the order of events:
+ * each line is appended to the file SEAM_LOG by one write(2).
  */
 #ifndef CUSPLICE_TESTS_SEAM_LOG_H
 #define CUSPLICE_TESTS_SEAM_LOG_H

@@ -1,6 +1,6 @@
-// The seam, route by route: small programs run as children with the library preloaded, on a driver
-// that writes down who called it and over an engine that writes down what it was told. Each test
-// reads that one log.
+// Promise: the hooks work on each route to the driver. Small programs run as preloaded children, on
+// a driver that logs its callers and over an engine that logs its calls. Each test reads that one
+// log.
 
 #include <fcntl.h>
 #include <stdlib.h>

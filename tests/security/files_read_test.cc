@@ -1,5 +1,5 @@
-// Promise: what a file says is done only where the effective user or root wrote it, and it can be
-// read at once. What is not believed is named, and not shown.
+// Promise: cusplice uses a file only if the effective user or root wrote it and it can be read at
+// once. It names a refused file and does not show its contents.
 #include "tests/security/stage.h"
 
 #include <sys/sysmacros.h>

@@ -1,6 +1,5 @@
-// Promise: the library writes into a file that it has made, or into the user's own, and into no
-// other: no link leads it elsewhere, nobody holds the program up, and no descriptor of the
-// program's is written.
+// Promise: the library writes only into files that it made or that the user owns. No link leads it
+// elsewhere, nobody can make the program wait, and it writes to no descriptor of the program.
 #include "tests/security/stage.h"
 
 #include <fcntl.h>

@@ -1,15 +1,13 @@
 /*
- * guest VERB PATH: a program that launches kernels and has a database, a file of its own. It says
- * on stdout which descriptor that is, and what is in memory at the end.
+ * guest VERB PATH: a program that launches kernels and has its own file, a database. It prints the
+ * file's descriptor and the memory at the end. Status 1 if a call fails. One thread.
  *
  *   database   opens PATH first, then launches
- *   closes     launches, closes all descriptors above 2 as daemons do, opens PATH under all of the
- *              numbers that were closed, and launches again
- *   late       launches, opens PATH, says a word on descriptor 2, which may be closed, and launches
- *   until      launches until there is a file PATH
+ *   closes     launches, closes all descriptors above 2 as daemons do, opens PATH under all of
+ *              the numbers that were closed, and launches again
+ *   late       launches, opens PATH, writes a word to descriptor 2 (perhaps closed), launches
+ *   until      launches until the file PATH exists
  *   handshake  launches, removes the file that CUSPLICE_HANDSHAKE names, and ends
- *
- * Status 1 where a call fails. One thread.
  */
 #define _GNU_SOURCE
 #include <cuda.h>

@@ -1,4 +1,4 @@
-// Makes hostile files with the writers of other tests; nothing of them is in the tree.
+// Makes hostile files with the writers of other tests; the tree contains no such file.
 #include "tests/security/hostile.h"
 
 #include <string.h>

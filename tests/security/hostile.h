@@ -1,5 +1,5 @@
-// Files that a stranger could hand to the tools, small ones that want much. Each is made in a fresh
-// folder; returns its path.
+// Small files that a stranger could give to the tools, and that ask for too much. Each function
+// makes a file in a fresh folder and returns its path.
 #ifndef CUSPLICE_TESTS_SECURITY_HOSTILE_H
 #define CUSPLICE_TESTS_SECURITY_HOSTILE_H
 

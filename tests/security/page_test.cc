@@ -1,5 +1,5 @@
-// Promise: nobody ends a program by the page that it keeps for cusplice top, and no page of another
-// user is made, shown or followed.
+// Promise: nobody can end a program by its page for cusplice top. No page of another user is made,
+// shown or followed.
 #include "tests/security/stage.h"
 
 #include <fcntl.h>

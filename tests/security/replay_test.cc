@@ -1,5 +1,5 @@
-// Promise: a stranger's code runs only where the user has said so, and a trace sets nothing but how
-// its work is cut into graphs.
+// Promise: a stranger's code runs only if the user allows it. A trace sets nothing but how its work
+// is split into graphs.
 #include "tests/security/hostile.h"
 #include "tests/security/stage.h"
 

@@ -1,4 +1,4 @@
-// Copies what is run below /tmp, and starts it there. Runs on the thread of the test; no CUDA.
+// Copies programs below /tmp and starts them there. Runs on the test's thread; no CUDA.
 #include "tests/security/stage.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// The library, the simulator, programs, the launcher and the player in a folder that every user may
-// enter (Bazel's lie below /root), and programs that are run there plain or preloaded.
+// A folder that every user may enter, with the library, the simulator, programs, the launcher and
+// the player (Bazel's lie below /root). Runs programs there plain or preloaded.
 #ifndef CUSPLICE_TESTS_SECURITY_STAGE_H
 #define CUSPLICE_TESTS_SECURITY_STAGE_H
 

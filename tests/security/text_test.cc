@@ -1,5 +1,5 @@
-// Promise: what a trace says is text, in each format: no terminal obeys it, no spreadsheet counts
-// it, no renderer follows it.
+// Promise: the contents of a trace are only text in each format. No terminal obeys it, no
+// spreadsheet computes it, no renderer follows it.
 #include "tests/security/hostile.h"
 #include "tests/security/stage.h"
 

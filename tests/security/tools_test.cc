@@ -1,5 +1,5 @@
-// Promise: whatever a file says, the tools read or refuse it in bounded time and memory, do nothing
-// else for it, and name what is wrong with it.
+// Promise: the tools read or refuse any file in bounded time and memory, do nothing else for it,
+// and say what is wrong with it.
 #include "tests/security/hostile.h"
 #include "tests/security/stage.h"
 

@@ -1,5 +1,5 @@
-// Promise: memory that the library does not get for itself changes nothing for the program. A loop
-// makes every allocation of the library fail once, and all from each one on.
+// Promise: if the library gets no memory for itself, nothing changes for the program. A loop makes
+// each allocation of the library fail once, and then all from that one on.
 #include "tests/sim/sweep.h"
 
 #include <gtest/gtest.h>

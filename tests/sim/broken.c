@@ -1,9 +1,9 @@
 /*
- * A preload that does wrong on purpose, for the test of the tests. CUS_BROKEN says what: "drop"
- * every 50th launch, "twice", "value" (a parameter changes), "late" (a launch is issued behind the
- * next one), "grid", "memset" (dropped), "code" (an error is reported late).
+ * A preload with mistakes on purpose, which the tests must find. CUS_BROKEN selects: "drop" (every
+ * 50th launch), "twice", "value" (a parameter changes), "late" (a launch is issued after the next
+ * one), "grid", "memset" (dropped), "code" (an error is reported late).
  *
- * Runs on the threads of the program; holds no lock; calls nothing but the real function behind it.
+ * Runs on the program's threads; holds no lock; calls only the real functions.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>

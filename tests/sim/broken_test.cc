@@ -1,5 +1,4 @@
-// Promise: the comparison that the other tests rest on finds a library that does wrong, whatever it
-// does wrong.
+// Promise: the comparison in the other tests finds every kind of mistake of a library.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// Promise: a graph is built by one driver call for each of its nodes and a few more; its nodes are
-// known for what they are in whatever order the driver tells them; and what a node holds is asked
-// for once it is patched.
+// Promise: a build takes one driver call for each node and a few more. The library identifies nodes
+// in any order of the driver's list, and asks for a node's contents only when it patches the node.
 #include "tests/sim/sweep.h"
 
 #include <gtest/gtest.h>

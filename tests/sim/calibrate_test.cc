@@ -1,4 +1,4 @@
-// Promise: cusplice calibrate writes a whole file that whatif reads, or none and why not.
+// Promise: cusplice calibrate writes a whole file that whatif reads, or no file and the reason.
 #include <sys/stat.h>
 #include <unistd.h>
 

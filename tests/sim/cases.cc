@@ -1,4 +1,4 @@
-// The table of cases and the way to run one. Runs on the thread of the test.
+// The table of cases, and the way to run one. Runs on the test's thread.
 #include "tests/sim/cases.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// What is promised about each scenario, once; and how it is run, plain and preloaded.
+// What each scenario promises, and how to run it plain and preloaded.
 #ifndef TESTS_SIM_CASES_H
 #define TESTS_SIM_CASES_H
 

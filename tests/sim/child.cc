@@ -1,4 +1,4 @@
-// Starts children by fork and exec. Runs on the thread of the test; touches no CUDA.
+// Starts children by fork and exec. Runs on the test's thread; no CUDA.
 #include "tests/sim/child.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-// Starts a program as a child, waits for it with a time limit, and keeps what it wrote.
+// Starts a program as a child, waits for it with a time limit, and keeps its output.
 #ifndef TESTS_SIM_CHILD_H
 #define TESTS_SIM_CHILD_H
 

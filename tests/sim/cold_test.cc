@@ -1,6 +1,6 @@
-// Promise: with a cache folder the second run of a program is in graphs from its second step on;
-// and whatever the file holds, from another program, another build, an enemy or a broken disk,
-// output and operations are those of the plain run, and builds are bounded.
+// Promise: with a cache folder the second run of a program is in graphs from its second step on.
+// Whatever the file holds (another program's or build's data, hostile or broken data), results are
+// those of the plain run, and builds are bounded.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Promise: the decode host, an ordinary program on the shared runtime and cuBLAS, writes the same
-// text preloaded, and most of its launches go out in graphs; kernels on the eager list never do.
+// Promise: the decode host, a program on the shared runtime and cuBLAS, writes the same text
+// preloaded. Most of its launches are in graphs, and kernels on the eager list never are.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

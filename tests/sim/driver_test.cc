@@ -1,6 +1,6 @@
-// Promise: on a driver that lacks functions, and on one that has functions that no table knows,
-// programs run as they do without the library; where there is no layout of parameters, nothing is
-// put into graphs, which is said once.
+// Promise: programs run as without the library on drivers that lack functions, and on drivers with
+// unknown functions. If a driver tells no layout of parameters, the library makes no graphs and
+// says so once.
 //
 // CUS_TEST_FULL=1: all scenarios on all drivers.
 #include "tests/sim/sweep.h"

@@ -1,8 +1,8 @@
-// Promise: a driver call that fails changes nothing where it was the library's own, and what it
-// would have changed anyway where it was the program's. A loop makes every call site fail once.
+// Promise: a failing driver call of the library changes nothing for the program; a failing call of
+// the program has its usual effect. A loop makes each call site fail once.
 //
-// CUS_TEST_FULL=1 makes each single call fail instead of a sample that gets thinner behind the
-// first few of each function.
+// By default only a sample of each function's later calls fails; CUS_TEST_FULL=1 makes every call
+// fail.
 #include "tests/sim/sweep.h"
 
 #include <gtest/gtest.h>

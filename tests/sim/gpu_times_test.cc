@@ -1,7 +1,6 @@
-// Promise: with `cusplice record --gpu-times` each op has the time that it ran on the GPU, in
-// graphs or by itself; where CUPTI fails this is said once, the program runs on and the recording
-// is whole. CUPTI is the stand-in of tests/cupti: the n-th record of a stream says 1000 + n
-// nanoseconds.
+// Promise: with `cusplice record --gpu-times` each op has its time on the GPU, in a graph or not.
+// If CUPTI fails, cusplice says so once, the program goes on, and the recording is whole.
+// tests/cupti stands in for CUPTI: record n of a stream lasts 1000 + n ns.
 #include "tests/sim/cases.h"
 #include "tests/sim/recording.h"
 

@@ -1,5 +1,5 @@
-// Promise: a program with more steps than graphs have room for is right, stays within the budget,
-// does not build the same thing again and again, and gets the memory that it asks for.
+// Promise: if a program has more steps than graphs have room for, results are right and the budget
+// holds. Nothing is built again and again, and the program gets the memory that it asks for.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

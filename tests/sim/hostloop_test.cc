@@ -1,7 +1,6 @@
-// Promise: hostloop does the same work in each of its forms. What is timed against each other (the
-// launches as they are, preloaded, one graph by hand, graphs of segments by hand) leaves the same
-// in memory, by the runtime and by the driver; and its checksum shows an operation that is lost or
-// out of order.
+// Promise: all forms of hostloop leave the same in memory: plain, preloaded, one graph by hand,
+// segments by hand, with the runtime and with the driver. Its checksum shows an operation that is
+// lost or out of order.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A recursive descent over one text. Pure.
+// A recursive-descent parser of one text. Pure.
 #include "tests/sim/json.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Just enough JSON to read a stats file: numbers and strings by their path, "issued.in_graphs".
+// Reads numbers and strings of a stats file by path, such as "issued.in_graphs".
 #ifndef TESTS_SIM_JSON_H
 #define TESTS_SIM_JSON_H
 

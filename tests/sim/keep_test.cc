@@ -1,6 +1,6 @@
-// Promise: a program that is recorded to be replayed does what it does plain; its trace can be
-// played again by another process, plain and under the library, and leaves the same in memory; and
-// where it cannot be, the trace says why.
+// Promise: a program does the same while it is recorded for replay. Another process can replay the
+// trace, plain and preloaded, with the same memory at the end; otherwise the trace says why it
+// cannot be replayed.
 #include "tests/sim/cases.h"
 #include "tests/sim/recording.h"
 

@@ -1,5 +1,5 @@
-// Promise: each mode puts those kernels of the decode host into graphs that it says, by what its
-// marker tells of a step; the text is the same.
+// Promise: each mode puts exactly the kernels that it names into graphs, by the step class that the
+// decode host's marker tells. The text stays the same.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// The simulator's log of executed operations, and how two of them are compared: stream by stream,
-// operation by operation.
+// Compares two logs of the simulator: stream by stream, operation by operation.
 #ifndef TESTS_SIM_ORACLE_H
 #define TESTS_SIM_ORACLE_H
 

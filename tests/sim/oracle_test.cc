@@ -1,5 +1,5 @@
-// Promise: two logs agree only if every stream executed the same operations in the same order; a
-// difference is shown where it is.
+// Promise: two logs agree only if every stream executed the same operations in the same order.
+// Otherwise the comparison shows the first difference.
 #include "tests/sim/oracle.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-// Linked into a libcusplice.so of the tests alone (libcusplice_faults.so: the same objects, and
-// this file in front of two functions, by --wrap). It tells the simulator which driver calls the
-// library makes for itself, and makes allocations of the library fail.
+// Linked into libcusplice_faults.so, a library of the tests alone: the objects of the shipped
+// library, with this file in front of two functions (--wrap). It tells the simulator which driver
+// calls are the library's own, and makes allocations of the library fail.
 //
-// Any thread; must not allocate, and needs libc alone, as the library that it is part of.
+// Any thread; must not allocate, and needs only libc, like the library itself.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>

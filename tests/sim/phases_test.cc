@@ -1,5 +1,5 @@
-// Promise: a program gains in its good phases whatever lies between them, is left alone in the bad
-// ones, and is held up by no step's building. By counts: how long it takes is for tests/gpu.
+// Promise: a program gains in its good phases, is left alone in bad ones, and no step waits long
+// for a build. The test counts; tests/gpu measures times.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// Promise: without any preload every scenario gives the same output and the same log with every
-// timing of the simulator and by every route. Without this, a difference in the other tests would
-// prove nothing.
+// Promise: without a preload every scenario gives the same output and log, with every timing of the
+// simulator and by every route. Otherwise differences in other tests would prove nothing.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// Promise: a program that is recorded does what it does plain, and its trace says of every op what
-// became of it: as many of each sort, in graphs and by themselves and for the same reasons, as the
-// stats file counts.
+// Promise: a program does the same while it is recorded. The trace tells the outcome of every op;
+// its counts by outcome and reason equal those of the stats file.
 #include "tests/sim/cases.h"
 #include "tests/sim/recording.h"
 

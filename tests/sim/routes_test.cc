@@ -1,5 +1,5 @@
-// Promise: whichever way a program comes by the driver's entry points, its launches are seen,
-// deferred and issued alike.
+// Promise: whichever way a program finds the driver's functions, the library sees, defers and
+// issues its launches in the same way.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

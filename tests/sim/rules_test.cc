@@ -1,6 +1,6 @@
-// Promise: rules by library and by call keep exactly those ops out of graphs that they name, for
-// kernels of the program, of a shared library and of an image in memory, and for the twins of a
-// call; the run is the same.
+// Promise: rules by library and by call keep exactly the named ops out of graphs: for kernels of
+// the program, of a shared library, of an image in memory, and for all forms of a call. Results are
+// the same.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

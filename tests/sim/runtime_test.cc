@@ -1,5 +1,6 @@
-// Promise: a program with a shared CUDA runtime runs the same whether its launches are met before
-// the runtime is entered, in the driver alone, or not at all; and what repeats itself is met there.
+// Promise: a program with a shared CUDA runtime runs the same whether the library intercepts its
+// launches before the runtime, in the driver alone, or not at all. Launches that repeat are
+// intercepted before the runtime.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// Promise: every scenario program, preloaded with default settings, prints what it prints plain,
-// ends as it ends plain, and has every stream execute the same operations in the same order; and
-// programs that repeat themselves really run through graphs.
+// Promise: every scenario, preloaded with default settings, has the output, exit status and
+// operations of each stream that it has plain. Scenarios that repeat themselves use graphs.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>
@@ -61,8 +60,8 @@ INSTANTIATE_TEST_SUITE_P(All, Scenario, testing::ValuesIn(Cases()),
                          [](const auto &given) { return given.param.Title(); });
 
 // Streams of eight threads come into graphs, though some are busy at any time: there is room for
-// these once the GPU has rested. Where each op takes the GPU longer than the host it never does, and
-// graphs gain nothing.
+// these once the GPU has rested. Where each op takes the GPU longer than the host it never does,
+// and graphs gain nothing.
 TEST(Threads, ThatLaunchAllTheTimeComeIntoGraphs) {
     Setting setting = At({"2", "0"}, true);
     setting.args = {"--steps", "80"};

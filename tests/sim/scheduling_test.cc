@@ -1,5 +1,6 @@
-// Promise: whoever launches, and on however few processors, a host that polls sees what it
-// launched. Real-time threads either have the watchdog above them or defer nothing.
+// Promise: a host that polls sees what it launched, with any scheduling and any number of
+// processors. If the watchdog cannot run above a real-time thread, the library defers nothing for
+// that thread.
 #include "tests/sim/cases.h"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
-// Promise: no setting changes what a program does; each setting does what it says to what the
-// library does.
+// Promise: no setting changes what a program does, and each setting changes the library as it says.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// Promise: whatever is opened in the midst of a program, and whoever else stands between it and the
-// driver, the program's results are the same with the library and without, and nobody's count is
-// short of a launch; and where that takes giving up graphs, that is said with the file's name.
+// Promise: libraries that a program opens, and interposers between program and driver, change no
+// result, and each interposer counts every launch. If this costs graphs, the log names the file.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

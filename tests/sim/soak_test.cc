@@ -1,5 +1,4 @@
-// Promise: memory does not grow with the length of a program's life. CUS_TEST_FULL=1: ten million
-// operations.
+// Promise: memory does not grow while a program runs. CUS_TEST_FULL=1: ten million operations.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Pure functions of what was run, but for FullSweep, which reads the environment.
+// Pure functions of the results of runs, except FullSweep, which reads the environment.
 #include "tests/sim/sweep.h"
 
 #include <stdlib.h>

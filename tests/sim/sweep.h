@@ -1,5 +1,5 @@
-// What the tests of faults share: which calls of a run are made to fail, and what must hold for
-// every run in which one did. Runs on the thread of the test.
+// Shared code of the fault tests: which calls of a run fail, and what must hold for each such run.
+// Runs on the test's thread.
 #ifndef TESTS_SIM_SWEEP_H
 #define TESTS_SIM_SWEEP_H
 

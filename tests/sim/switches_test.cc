@@ -1,5 +1,5 @@
-// Promise: the kill switch and CUDA's own switches turn deferring off; the watchdog ends what
-// waits; eager rules are kept exactly.
+// Promise: the kill switch and CUDA's own switches stop deferral; the watchdog issues ops that
+// wait; eager rules hold exactly.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Promise: cusplice top shows what a running process does, outlives it, and believes no page.
+// Promise: cusplice top shows what a running process does, keeps running after the process ended,
+// and trusts no page.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>

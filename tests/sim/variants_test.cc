@@ -1,5 +1,5 @@
-// Promise: batch sizes in turn are replayed as they are where there is a variant for each, patched
-// where there are fewer; nothing is missed once every size came by, and memory stays as it is.
+// Promise: if batch sizes take turns, a size with a variant is launched unpatched, and other sizes
+// are patched. Once every size came, no launch is missed and memory stays constant.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

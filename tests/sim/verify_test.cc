@@ -1,5 +1,5 @@
-// Promise: mode verify holds each graph against its launches one by one, finds what differs and
-// where it begins, and leaves the program with the results that it has without.
+// Promise: mode verify compares each graph with its launches one by one, reports what differs and
+// from which launch on, and leaves the program its plain results.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

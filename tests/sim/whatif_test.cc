@@ -1,5 +1,5 @@
-// Promise: cusplice whatif counts exactly what a real run with that configuration counts, where
-// sizes of graphs do not follow the pace of the host; and what a recording says of itself.
+// Promise: cusplice whatif counts exactly what a real run with the same configuration counts, if
+// sizes of graphs do not follow the host's pace. A recording describes itself.
 
 #include "tests/sim/cases.h"
 

@@ -1,5 +1,5 @@
-// Promise: with why = yes a program says at its end what went into graphs, what did not and why,
-// with the very numbers of what it did; and nothing else changes.
+// Promise: with why = yes a program says at exit what was in graphs, what was not and why, with the
+// exact counts; nothing else changes.
 #include "tests/sim/cases.h"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,10 @@
 /*
- * The libcublas stand-in: handles, gemm and gemv, launched as the real library launches on an H100:
- * its own way to the driver, kernels from a library of its own, cuLaunchKernelEx with a cluster
- * attribute and the parameters in an `extra` buffer. (gemv goes by cuLaunchKernel and kernelParams
- * with a CUfunction, so that a program meets both forms.) The kernels are in cublas_kernels.cc.
+ * The libcublas stand-in: handles, gemm and gemv, launched as the real library launches on an H100.
  *
- * Any thread; a handle belongs to one thread at a time, as in cuBLAS. `once` guards the library of
- * kernels.
+ * It finds the driver itself and has its own library of kernels (cublas_kernels.cc). gemm uses
+ * cuLaunchKernelEx with a cluster attribute and an `extra` buffer; gemv uses cuLaunchKernel with
+ * kernelParams and a CUfunction. Any thread; one thread at a time uses a handle, as in cuBLAS.
+ * `once` guards the library.
  */
 #include "harness/sim/rt/cublas_sim.h"
 
@@ -33,7 +32,7 @@ struct cublasContext {
 enum kernel { GEMM, GEMM_NARROW, GEMV, KERNELS };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static CUkernel kernels[KERNELS]; /* written under once */
+static CUkernel kernels[KERNELS]; /* written in pthread_once */
 
 static void load(void) {
     static const char *const names[KERNELS] = {
@@ -173,7 +172,7 @@ EXPORT cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The statuses that the stand-in gives: name and text of each. */
+/* The statuses of the stand-in: name and text of each. */
 #define STATUSES(S)                                                                                \
     S(CUBLAS_STATUS_SUCCESS, "success")                                                            \
     S(CUBLAS_STATUS_NOT_INITIALIZED, "no handle, or no driver")                                    \
@@ -212,7 +211,7 @@ static bool type_of(cudaDataType type, int *out) {
     return *out >= 0;
 }
 
-/* alpha and beta: values, or addresses to be read when the kernel runs. */
+/* Passes alpha and beta: as values, or as addresses that the kernel reads. */
 static void scalars(cublasHandle_t handle, const void *alpha, const void *beta, float *alpha_value,
                     float *beta_value, unsigned long long *alpha_at, unsigned long long *beta_at) {
     if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE) {
@@ -248,8 +247,8 @@ static cublasStatus_t gemm(cublasHandle_t handle, struct cublas_sim_gemm_args *a
     unsigned across = (unsigned)(args->m + CUBLAS_SIM_ROWS - 1) / CUBLAS_SIM_ROWS;
     unsigned down = (unsigned)(args->n + CUBLAS_SIM_COLUMNS - 1) / CUBLAS_SIM_COLUMNS;
     CUlaunchAttribute cluster = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
-    /* Only the first bytes of the union mean anything; the real library leaves garbage behind them.
-     */
+    /* Only the first bytes of the union have a meaning; the real library leaves garbage after
+     * them. */
     memset(&cluster.value, 0xa5 ^ (int)across, sizeof cluster.value);
     cluster.value.clusterDim.x = 2;
     cluster.value.clusterDim.y = 1;

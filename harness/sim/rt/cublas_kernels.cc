@@ -1,14 +1,14 @@
 /*
- * The kernels of the libcublas stand-in, for the CPU alone (the real library brings its own); part
- * of libcusim_kernels.so.
+ * The CPU kernels of the libcublas stand-in, part of libcusim_kernels.so. (The real library brings
+ * its own.)
  *
- * cublas_sim_gemm: grid (ceil(m / CUBLAS_SIM_ROWS) made even, ceil(n / CUBLAS_SIM_COLUMNS), batch),
- * block CUBLAS_SIM_ROWS. cublas_sim_gemm_narrow: the same for n up to CUBLAS_SIM_COLUMNS with
- * grid.y 1: another function for small batches, as a library has. cublas_sim_gemv: grid (ceil(rows
- * of op(A) / CUBLAS_SIM_ROWS)), block CUBLAS_SIM_ROWS.
+ *   ROWS and COLUMNS: CUBLAS_SIM_ROWS and CUBLAS_SIM_COLUMNS. All blocks are ROWS.
+ *   cublas_sim_gemm         grid (ceil(m / ROWS) made even, ceil(n / COLUMNS), batch)
+ *   cublas_sim_gemm_narrow  the same for n up to COLUMNS, with grid.y 1
+ *   cublas_sim_gemv         grid (ceil(rows of op(A) / ROWS))
  *
- * Sums are taken in a fixed order that depends on k alone, so a result does not depend on the other
- * columns of a batch.
+ * Sums have a fixed order that depends on k alone, so the other columns of a batch do not change a
+ * result.
  */
 #include "harness/sim/rt/cublas_sim.h"
 
@@ -78,7 +78,7 @@ void store(const struct cublas_sim_matrix *m, size_t at, float f) {
     }
 }
 
-/* A dot product in eight interleaved sums: the form that compilers turn into vector code. */
+/* A dot product as eight interleaved sums, which compilers turn into vector code. */
 typedef float lanes __attribute__((vector_size(32)));
 
 float dot(const float *a, const float *b, int k) {
@@ -148,7 +148,7 @@ extern "C" __global__ void cublas_sim_gemv(struct cublas_sim_gemv_args args) {
     if (row >= rows) {
         return;
     }
-    /* A negative step runs through the vector from its end, as in BLAS. */
+    /* A negative step goes through the vector from its end, as in BLAS. */
     const float *x = (const float *)args.x - (args.step_x < 0 ? (inner - 1) * args.step_x : 0);
     float *y = (float *)args.y - (args.step_y < 0 ? (rows - 1) * args.step_y : 0);
     float sum = 0.0f;

@@ -1,19 +1,19 @@
 /*
- * What the libcublas stand-in hands to its kernels: one structure by value, as the kernels of the
- * real one take.
+ * The parameters of the libcublas stand-in's kernels: one structure by value, as in the real
+ * library.
  */
 #ifndef HARNESS_SIM_RT_CUBLAS_SIM_H
 #define HARNESS_SIM_RT_CUBLAS_SIM_H
 
-/* Rows of the result that one block of a gemm or gemv works out; also its block size. */
+/* Rows of the result of one block of a gemm or gemv; also its block size. */
 #define CUBLAS_SIM_ROWS 64
-/* Columns of the result that one block of the wide gemm works out; the narrow one takes all (at
- * most this many). */
+/* Columns of the result of one block of the wide gemm; the narrow gemm takes all, at most this
+ * many. */
 #define CUBLAS_SIM_COLUMNS 16
 
 enum cublas_sim_type { CUBLAS_SIM_F32, CUBLAS_SIM_F16, CUBLAS_SIM_BF16 };
 
-/* A column-major matrix in device memory; `stride` elements lie between two of a batch. */
+/* A column-major matrix in device memory; matrices of a batch are `stride` elements apart. */
 struct cublas_sim_matrix {
     unsigned long long data;
     long long stride;
@@ -26,8 +26,9 @@ struct cublas_sim_gemm_args {
     struct cublas_sim_matrix a, b, c;
     int m, n, k;
     int transpose_a, transpose_b;
-    int zero; /* no padding: every byte of a parameter is written, so that logs of it compare */
-    /* Used where not 0, in place of the values: the program chose CUBLAS_POINTER_MODE_DEVICE. */
+    int zero; /* replaces padding: every byte of a parameter is written, so that logs can be
+                 compared */
+    /* If not 0, addresses of the values: the program chose CUBLAS_POINTER_MODE_DEVICE. */
     unsigned long long alpha_at, beta_at;
     float alpha, beta;
 };

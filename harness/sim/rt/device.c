@@ -1,7 +1,7 @@
 /*
- * Devices, contexts and versions of the libcudart stand-in. The current device belongs to a thread;
- * the primary contexts are retained once for the process under `lock`, which is held across driver
- * calls that may wait for nothing but the driver itself.
+ * Devices, contexts and versions of the libcudart stand-in. The current device belongs to a thread.
+ * `lock` guards the primary contexts, which are retained once for the process. The lock is held
+ * over driver calls that wait for nothing but the driver itself.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@
 #define RT_DEVICES 16
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CUcontext primary[RT_DEVICES]; /* under lock */
+static CUcontext primary[RT_DEVICES]; /* under `lock` */
 static _Thread_local int current;
 
 int rt_device(void) {
@@ -98,7 +98,7 @@ RT_EXPORT cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsi
     return error;
 }
 
-/* The device of the context that is current; where none is, the one that the thread has set. */
+/* The device of the current context; without a context the device that the thread set. */
 RT_EXPORT cudaError_t cudaGetDevice(int *device) {
     const struct rt_driver *d;
     cudaError_t error = rt_enter_bare(&d);
@@ -187,7 +187,7 @@ RT_EXPORT cudaError_t cudaRuntimeGetVersion(int *version) {
     return cudaSuccess;
 }
 
-/* Without a driver its version is 0, which is no error. */
+/* Without a driver the version is 0, which is no error. */
 RT_EXPORT cudaError_t cudaDriverGetVersion(int *version) {
     const struct rt_driver *d;
     if (!version) {

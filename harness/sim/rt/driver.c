@@ -1,10 +1,9 @@
 /*
- * Finds the driver for the stand-ins of libcudart and libcublas; each of the two has its own copy
- * of this file.
+ * Finds the driver for the stand-ins of libcudart and libcublas; each has its own copy of this
+ * file.
  *
- * Runs on whichever thread makes the first CUDA call, under pthread_once. It must call the driver
- * through nothing but what dlopen, dlsym and cuGetProcAddress give: that is the route which the
- * stand-ins are there to walk.
+ * Runs under pthread_once on the thread that makes the first CUDA call. It must find the driver
+ * only by dlopen, dlsym and cuGetProcAddress, because the stand-ins exist to test that route.
  */
 #include "harness/sim/rt/driver.h"
 
@@ -12,7 +11,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* The toolkit that the stand-ins play. */
+/* The toolkit version of the stand-ins. */
 #define RT_VERSION 13000
 
 static struct rt_driver tables[RT_ZEROS];

@@ -1,6 +1,6 @@
 /*
- * Errors of the libcudart stand-in: the last error of each thread, and the names and texts of all.
- * Any thread, no lock; calls nothing.
+ * Errors of the libcudart stand-in: the last error of each thread, and the names and texts of all
+ * errors. Any thread, no lock; calls nothing.
  */
 #include "harness/sim/rt/rt.h"
 

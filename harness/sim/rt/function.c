@@ -1,6 +1,6 @@
 /*
- * Questions about kernels, libraries that the program loads itself, and the way to the driver's own
- * entry points. Any thread, no state.
+ * Queries about kernels, libraries that the program loads itself, and the driver's entry points.
+ * Any thread, no state.
  */
 #include <string.h>
 
@@ -117,8 +117,7 @@ RT_EXPORT cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t l
     return rt_leave(error ? error : rt_kernel_add((CUkernel)*kernel));
 }
 
-/* The driver's answer to a question for one of its entry points; a name that it does not know is an
- * answer, not an error. */
+/* Asks the driver for an entry point. An unknown name is an answer, not an error. */
 static cudaError_t entry_point(enum rt_zero zero, const char *name, void **found,
                                unsigned int version, unsigned long long flags,
                                enum cudaDriverEntryPointQueryResult *how) {

@@ -1,6 +1,6 @@
 /*
- * Capture and graphs of the libcudart stand-in: handles are the driver's own; kernel nodes have
- * their host stub exchanged for the kernel. Any thread, no lock, no state.
+ * Capture and graphs of the libcudart stand-in. Handles are the driver's own; in parameters of
+ * kernel nodes the kernel replaces its host stub. Any thread, no lock, no state.
  */
 #include <stdint.h>
 
@@ -99,7 +99,7 @@ static CUDA_MEMSET_NODE_PARAMS memset_params(const struct cudaMemsetParams *p) {
     };
 }
 
-/* One line of bytes; where it lies is found out from the addresses, as for cudaMemcpyDefault. */
+/* A one-dimensional copy; the addresses tell the kinds of memory, as for cudaMemcpyDefault. */
 static CUDA_MEMCPY3D line(void *to, const void *from, size_t bytes) {
     return (CUDA_MEMCPY3D){
         .srcMemoryType = CU_MEMORYTYPE_UNIFIED,

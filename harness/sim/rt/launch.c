@@ -1,8 +1,7 @@
 /*
- * Launches of the libcudart stand-in: the two halves of <<<>>>, the calls that nvcc's stubs make in
- * CUDA 13 (__cudaGetKernel once, then
- * __cudaLaunchKernel), and the public ones. Any thread; the only state is the configuration that a
- * thread has pushed.
+ * Launches of the libcudart stand-in: the two halves of <<<>>>, the calls of nvcc's stubs in CUDA
+ * 13 (__cudaGetKernel once, then __cudaLaunchKernel), and the public calls. Any thread. The only
+ * state is the configuration that a thread has pushed.
  */
 #include <stdlib.h>
 
@@ -81,7 +80,7 @@ static cudaError_t launch(const struct rt_driver *d, enum how how, CUkernel kern
     if (!kernel) {
         return cudaErrorInvalidResourceHandle;
     }
-    if (shared >> 32) { /* no driver could be asked for that */
+    if (shared >> 32) { /* no driver call can express that */
         return cudaErrorInvalidValue;
     }
     stream = named(stream);

@@ -1,7 +1,7 @@
 /*
- * Memory of the libcudart stand-in: allocation, copies, sets, pools. Each call is one call of the
- * driver, chosen as the real runtime chooses: by the direction that the caller states, cuMemcpy
- * where it states none. Any thread, no lock, no state.
+ * Memory of the libcudart stand-in: allocation, copies, sets, pools. Each call makes one driver
+ * call, chosen as the real runtime does: by the caller's direction, or cuMemcpy without one. Any
+ * thread, no lock, no state.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /*
  * What nvcc's host code registers with the libcudart stand-in: images, kernels and variables. As in
- * the runtime of CUDA 13, an image becomes a library of the driver at the first use of anything in
- * it, and kernels are CUkernel handles.
+ * the CUDA 13 runtime, the first use of an image loads it as a library of the driver; kernels are
+ * CUkernels.
  *
- * Registration runs in constructors, use on any thread; all of it under `lock`, which is held while
- * a library loads. Nothing here may call back into the program.
+ * Constructors register; any thread uses. `lock` guards all of it and is held while a library
+ * loads. Nothing here may call back into the program.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 #define BUCKETS 512
 
-/* What nvcc puts around an image. */
+/* nvcc's structure around an image. */
 struct fatbin_wrapper {
     int magic, version;
     const void *data;
@@ -28,12 +28,12 @@ struct module {
     CUlibrary library; /* NULL until the first use */
 };
 
-/* A kernel or a variable; `host` is the address by which the program calls it. */
+/* A kernel or a variable; `host` is its address in the program. */
 struct symbol {
     const void *host;
     const char *name;
     struct module
-        *module; /* NULL: a kernel of cudaLibraryGetKernel, which was never ours to load */
+        *module; /* NULL: a kernel of cudaLibraryGetKernel, which this library did not load */
     bool variable;
     size_t bytes;
     CUkernel kernel; /* NULL until the first use */
@@ -41,7 +41,7 @@ struct symbol {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct symbol *symbols[BUCKETS]; /* under lock */
+static struct symbol *symbols[BUCKETS]; /* under `lock` */
 
 static struct symbol **bucket(const void *host) {
     return &symbols[((uintptr_t)host >> 4) % BUCKETS];
@@ -59,7 +59,7 @@ static struct symbol *find(const void *host, bool variable) {
 static void add(struct symbol value) {
     struct symbol *s = malloc(sizeof *s);
     if (!s) {
-        return; /* the kernel stays unknown, and its launch says so */
+        return; /* the kernel stays unknown, and its launch reports it */
     }
     *s = value;
     pthread_mutex_lock(&lock);
@@ -137,7 +137,7 @@ RT_EXPORT void __cudaUnregisterFatBinary(void **handle) {
     free(m);
 }
 
-/* Sees that the image of a symbol is loaded. Under lock. */
+/* Loads the image of a symbol if needed. Under `lock`. */
 static CUresult load(const struct rt_driver *d, struct module *m) {
     if (m->library) {
         return CUDA_SUCCESS;
@@ -162,7 +162,7 @@ cudaError_t rt_kernel(const void *function, const struct rt_driver *d, CUkernel 
     *kernel = s ? s->kernel : NULL;
     pthread_mutex_unlock(&lock);
     if (!s) {
-        return cudaErrorInvalidResourceHandle; /* as on an H200: it might have been a handle */
+        return cudaErrorInvalidResourceHandle; /* as on an H200: the address could be a handle */
     }
     return r == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction : rt_error(r);
 }

@@ -12,34 +12,31 @@
 
 #define RT_EXPORT __attribute__((visibility("default")))
 
-/* Sets *d to the driver and sees that the thread has a context: the current one, or the primary
- * context of its device. */
+/* Sets *d to the driver, and gives the thread a context: the current one, or the primary context
+ * of its device. */
 cudaError_t rt_enter(const struct rt_driver **d, enum rt_zero zero);
-/* The same without a context, for calls that ask about devices only. */
+/* The same without a context, for queries about devices. */
 cudaError_t rt_enter_bare(const struct rt_driver **d);
-/* Remembers the error, if it is one, for cudaGetLastError of this thread; returns it. */
+/* Stores an error for this thread's cudaGetLastError, and returns it. */
 cudaError_t rt_leave(cudaError_t error);
-/* A driver's result as an error of the runtime: the numbers are the same but for a few. */
+/* Turns a driver's result into a runtime error; nearly all have the same number. */
 cudaError_t rt_error(CUresult result);
 
-/* With CUSIM_RUNTIME_NAMES stream 0 and devices go by other names than in the driver. No runtime is
- * known to do so. */
+/* With CUSIM_RUNTIME_NAMES stream 0 and devices have other names than in the driver. No known
+ * runtime does this. */
 bool rt_strange(void);
 
 /* The device of the calling thread. */
 int rt_device(void);
 
-/*
- * The kernel behind a host stub or a cudaKernel_t, loaded at the first question.
- * cudaErrorInvalidResourceHandle for an address that nobody registered,
- * cudaErrorInvalidDeviceFunction for a kernel that the driver does not have.
- */
+/* Finds the kernel of a host stub or a cudaKernel_t, and loads it the first time.
+ * cudaErrorInvalidResourceHandle: nobody registered the address. cudaErrorInvalidDeviceFunction:
+ * the driver does not have the kernel. */
 cudaError_t rt_kernel(const void *function, const struct rt_driver *d, CUkernel *kernel);
-/* Makes a kernel of cudaLibraryGetKernel known to rt_kernel under its own handle. */
+/* Registers a kernel of cudaLibraryGetKernel for rt_kernel, under its own handle. */
 cudaError_t rt_kernel_add(CUkernel kernel);
 
-/* An exported function whose work is one expression of the driver table `d`, which gives a
- * CUresult. */
+/* Defines an exported function from one expression of the driver table `d` with a CUresult. */
 #define RT_FUNCTION(name, params, expression)                                                      \
     RT_EXPORT cudaError_t name params {                                                            \
         const struct rt_driver *d;                                                                 \
@@ -47,7 +44,7 @@ cudaError_t rt_kernel_add(CUkernel kernel);
         return rt_leave(error ? error : rt_error(expression));                                     \
     }
 
-/* The same twice: as it is for the legacy stream, and with a suffix for the per-thread one. */
+/* Defines two: one for the legacy stream, and one with a suffix for the per-thread stream. */
 #define RT_FUNCTION_TWICE(name, suffix, params, expression)                                        \
     RT_FUNCTION(name, params, expression)                                                          \
     RT_EXPORT cudaError_t name##suffix params;                                                     \

@@ -1,5 +1,5 @@
 /*
- * Streams and events of the libcudart stand-in: handles are the driver's own. Any thread, no lock,
+ * Streams and events of the libcudart stand-in. Handles are the driver's own. Any thread, no lock,
  * no state.
  */
 #include "harness/sim/rt/rt.h"
@@ -34,7 +34,7 @@ RT_STREAM_FUNCTION(cudaStreamSetAttribute,
                            (const CUstreamAttrValue *)value))
 RT_STREAM_FUNCTION(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t fn, void *data),
                    RT_CALL(d, cuLaunchHostFunc, stream, fn, data))
-/* The callback's status is a CUresult of the same number. */
+/* The callback's status is a CUresult with the same number. */
 RT_STREAM_FUNCTION(cudaStreamAddCallback,
                    (cudaStream_t stream, cudaStreamCallback_t fn, void *data, unsigned int flags),
                    RT_CALL(d, cuStreamAddCallback, stream, (CUstreamCallback)fn, data, flags))

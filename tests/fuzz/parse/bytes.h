@@ -1,4 +1,4 @@
-// A fuzzer's bytes as choices, taken one behind the other; behind the last byte all are 0.
+// Reads a fuzzer's bytes as choices, one after another; after the last byte all are 0.
 #ifndef TESTS_FUZZ_PARSE_BYTES_H
 #define TESTS_FUZZ_PARSE_BYTES_H
 

@@ -1,6 +1,6 @@
-// The reader of the signature cache: any bytes, as they are and with the checksum made right (or
-// else nothing behind it would be reached). What it takes keeps its promises: sorted, sensible,
-// found again; and a file made of it is the same.
+// Target: the reader of the signature cache, with any bytes, as they are and with the checksum
+// corrected (a wrong checksum stops the reader). Accepted contents are sorted, sensible and found
+// again; writing them gives the same file.
 #include <stdint.h>
 #include <string.h>
 

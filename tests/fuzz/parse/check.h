@@ -1,4 +1,4 @@
-// Ends the process, so that a fuzzer keeps the input.
+// Ends the process if a condition fails, so that a fuzzer keeps the input.
 #ifndef TESTS_FUZZ_PARSE_CHECK_H
 #define TESTS_FUZZ_PARSE_CHECK_H
 

@@ -1,4 +1,4 @@
-// The reader of settings, the options, rules and steps that are made of them: any file at all.
+// Target: the reader of settings, and the options, rules and steps made from them, with any file.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

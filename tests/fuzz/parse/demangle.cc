@@ -1,4 +1,4 @@
-// Names of kernels in their three forms: any text, and what is made of it is bounded.
+// Target: names of kernels in their three forms, with any text. The results are bounded.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// What is made from a trace: the page, Perfetto's JSON, an SQLite database, which import reads
-// again, and shorter and packed traces, which the reader takes again.
+// Target: everything made from a trace: the page, Perfetto's JSON, an SQLite database that import
+// reads again, and trimmed and packed traces that the reader accepts again.
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>

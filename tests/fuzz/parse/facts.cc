@@ -1,9 +1,9 @@
-// The facts of a trace: as one line, member by member, and as a configuration. Whatever they say,
-// nothing becomes a setting that they do not have as one.
+// Target: the facts of a trace, as one line, by member, and as a configuration. Facts never become
+// a setting that they do not hold as one.
 //
-// An input that begins like a trace is one, whose ops tell the rules where its facts do not; one
-// that begins with "environ" is an environment, entries with line feeds between; any other is
-// facts.
+// An input that begins like a trace is a trace: if its facts tell no rules, its ops do. An input
+// that begins with "environ" is an environment with line feeds between entries. All other inputs
+// are facts.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-// What the forms of output promise, whatever texts are in them. Each checks a whole output and ends
-// the process where it breaks its promise. The parsers here are none of the tree's.
+// Checks that output keeps its format, whatever texts it contains. Each function checks a whole
+// output, and ends the process if the output is wrong. The parsers here share nothing with the
+// tree's.
 #ifndef TESTS_FUZZ_PARSE_FORMS_H
 #define TESTS_FUZZ_PARSE_FORMS_H
 

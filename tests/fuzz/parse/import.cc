@@ -1,6 +1,6 @@
-// import: of any bytes as an SQLite file, and of sound databases whose tables, columns, types and
-// rows the input chooses. What import takes is a trace that the reader takes, with what it says it
-// has; what it does not take is told, and leaves nothing behind.
+// Target: import, with any bytes as an SQLite file, and with sound databases whose tables, columns,
+// types and rows the input chooses. The reader accepts each imported trace with the reported
+// contents. import reports a refused database and leaves nothing behind.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

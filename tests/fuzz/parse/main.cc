@@ -1,10 +1,10 @@
-// Stands in for libFuzzer where that is not linked: runs LLVMFuzzerTestOneInput on the files of a
-// corpus, and on changed copies of them.
+// Replaces libFuzzer if it is not linked: runs LLVMFuzzerTestOneInput on the files of a corpus, and
+// on changed copies of them.
 //
 //   TARGET [-runs=N] [-seed=S] [-max_len=B] CORPUS...    a corpus: files, or folders of files
 //
-// An input that ends the process is written to crash-input first (each input is, into one file that
-// stays in memory until then). Deterministic: the same seed makes the same inputs.
+// Each input is first written into one file in memory. If an input ends the process, that file
+// becomes crash-input. The same seed makes the same inputs.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>

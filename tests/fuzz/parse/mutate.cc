@@ -1,5 +1,5 @@
-// How libFuzzer changes traces: a record or a block at a time, so that most of the file stays
-// sound. Inputs that are no whole files are changed as libFuzzer does by itself.
+// How libFuzzer changes traces: one record or block at a time, so most of the file stays sound.
+// libFuzzer changes inputs that are no whole files in its own way.
 #include <stdint.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// The scanner of mangled names: any text, into room of any size.
+// Target: the scanner of mangled names, with any text and buffers of any size.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Patterns of rules. The input: a pattern, a line end, a name. Globs are held against a second
-// matcher, written the slow way.
+// Target: patterns of rules. An input is a pattern, a line end and a name. A second, simple matcher
+// checks the results of globs.
 #include <stdint.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-// All that the player makes of a trace before it calls the driver: memory, ops, steps, code. What
-// it takes for playable must be so: every address within what is mapped, every byte of code and
-// inputs there. What it does not take is told as JSON.
+// Target: the player's work on a trace before it calls the driver: memory, ops, steps, code. If the
+// player accepts a trace, every address lies in mapped memory, and every byte of code and inputs is
+// there. If it refuses one, the reasons are JSON.
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>

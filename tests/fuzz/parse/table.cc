@@ -1,5 +1,5 @@
-// Tables in their four formats, and the plot of bench: whatever texts and numbers are in them, each
-// keeps what its format promises. (Of dot see trace.cc.)
+// Target: tables in their four formats, and the plot of bench, with any texts and numbers. Each
+// keeps what its format promises. (trace.cc covers dot.)
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,5 @@
-// The reader of trace files, the model of what it read, and the verbs that show it: any file, with
-// its checksums made right (or else all that is behind them would never be reached), and any
-// records in a sound file.
+// Target: the reader of trace files, its model, and the verbs that show it. Inputs are files with
+// corrected checksums (a wrong one stops the reader), or any records in a sound file.
 #include <stdint.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// Traces out of a fuzzer's bytes, for the targets that read traces.
+// Makes traces from a fuzzer's bytes, for the targets that read traces.
 #ifndef TESTS_FUZZ_PARSE_TRACES_H
 #define TESTS_FUZZ_PARSE_TRACES_H
 

@@ -1,13 +1,11 @@
 /*
- * One child: finds the driver, makes the objects that all trials share, runs trials from a given
- * one onwards and says what it saw, a line each, until all are done or the process is of no more
- * use.
+ * One child: finds the driver, makes the objects that all trials share, and runs trials from a
+ * given one on. It prints a line for each, until all are done or the process can no longer be used.
  *
- *   B trial            a trial begins
- *   R trial flags code reason-or-"-"     what was seen; flags: letters of result_flags, "-" for
- * none
+ *   B trial                             a trial begins
+ *   R trial flags code reason-or-"-"    what was seen; flags: letters of result_flags, or "-"
  *
- * A trial's number is row * GATE_COLUMNS + column.
+ * The number of a trial is row * GATE_COLUMNS + column.
  */
 #include "tests/gpu/gate/gate.h"
 

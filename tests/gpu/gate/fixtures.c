@@ -1,6 +1,6 @@
 /*
- * What the measured calls are given: fresh objects, made on the row's thread before the gate
- * closes. Each function marks the row as unfit where the driver refuses, and returns 0.
+ * Makes fresh objects for the measured calls, on the row's thread before the gate closes. If the
+ * driver refuses one, the function marks the row as unfit and returns 0.
  */
 #include "tests/gpu/gate/gate.h"
 

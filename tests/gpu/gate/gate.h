@@ -1,12 +1,11 @@
 /*
- * The gate table: which calls of the driver wait for the GPU, and which spoil a capture.
+ * The gate table: which driver calls wait for the GPU, and which spoil a capture. In a trial a gate
+ * kernel spins on one stream and a row calls its function on its own thread. The controller sees
+ * whether the function returns, then opens the gate.
  *
- * A trial: a gate kernel spins on one stream, a row calls its function F on a thread of its own,
- * the controller looks whether F returns, then opens the gate. main.c starts children and writes
- * the table; child.c is one child; trial.c is one trial; fixtures.c makes what F is called with;
- * the rows_*.c files hold one function per entry point of shim/api/cuda_api.def (a weak symbol: a
- * row that nobody wrote has its reason in not_called.def), rows_own.c the calls of the library
- * itself.
+ * main.c is the parent, child.c one child, trial.c one trial; fixtures.c makes arguments. The
+ * rows_*.c files have a weak function for each entry point of shim/api/cuda_api.def (not_called.def
+ * has reasons for missing ones); rows_own.c has the library's own calls.
  */
 #ifndef CUSPLICE_TESTS_GPU_GATE_H
 #define CUSPLICE_TESTS_GPU_GATE_H

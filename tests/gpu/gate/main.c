@@ -1,7 +1,7 @@
 /*
- * The parent: starts children, gathers what they say, and writes the table. It never calls the
- * driver, so that nothing a row does can reach it; a child that dies or says nothing for a while
- * costs its own trial alone.
+ * The parent: starts children, gathers their output, and writes the table. The parent never calls
+ * the driver, so no row can affect it. If a child dies or stays silent, only its current trial is
+ * lost.
  */
 #include "tests/gpu/gate/gate.h"
 

@@ -1,9 +1,10 @@
 /*
- * What the library itself calls while it builds, patches and launches graphs, as it calls them: the
- * thread's capture mode is RELAXED, the private stream is non-blocking. Class OWN: building relies
- * on them; FIRST: the first touch of a function, for which the library flushes everything;
- * DEEP: where the driver runs out of something, which is known to wait. shim/api/own.def says which
- * row stands for which call.
+ * The calls that the library makes when it builds, patches and launches graphs: with capture mode
+ * RELAXED and a non-blocking private stream. shim/api/own.def says which row stands for which call.
+ *
+ *   OWN    builds rely on these calls
+ *   FIRST  the first use of a function, for which the library flushes everything
+ *   DEEP   calls when the driver runs out of something; they are known to wait
  */
 #include "tests/gpu/gate/gate.h"
 

@@ -1,5 +1,4 @@
-/* Streams, launches, captures. Questions about a stream are asked of the one where the gate spins.
- */
+/* Streams, launches, captures. Queries about a stream use the stream on which the gate spins. */
 #include "tests/gpu/gate/gate.h"
 
 #include <string.h>

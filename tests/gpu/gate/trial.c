@@ -1,7 +1,7 @@
 /*
  * One trial. The controller (the child's first thread) starts a thread for the row and takes it
  * through its phases; `lock` guards `now` and the jobs of the third threads. While the gate is
- * closed the controller makes no call of the driver: it only looks.
+ * closed, the controller makes no driver call.
  */
 #include "tests/gpu/gate/gate.h"
 

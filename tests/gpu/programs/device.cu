@@ -1,9 +1,7 @@
 /*
- * What a shared runtime's cudaGetDevice says and leaves in all that a thread's context can be, and
- * what it takes. An ordinary program that knows nothing of cusplice: tests/gpu/runtime_cases.py
- * runs it as it is and preloaded.
- *
- * One JSON line comes out.
+ * Prints what a shared runtime's cudaGetDevice returns and leaves in all states of a thread's
+ * context, and its cost, as one JSON line. tests/gpu/runtime_cases.py runs it plain and preloaded;
+ * it knows nothing of cusplice.
  */
 #include <cuda.h>
 #include <cuda_runtime.h>

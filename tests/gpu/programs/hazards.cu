@@ -1,9 +1,7 @@
 /*
- * What only a GPU can answer about launches that become nodes of a graph (HAZARDS A22, A26, A7):
- * kernels that print, parameters larger than 4 KiB, streams with attributes. An ordinary program
- * that knows nothing of cusplice: tests/gpu/cases.py runs it as it is and preloaded.
- *
- * One JSON line comes out, behind what the kernels printed.
+ * Launches whose behaviour as graph nodes only a GPU can show (HAZARDS A22, A26, A7): kernels that
+ * print, parameters larger than 4 KiB, streams with attributes. tests/gpu/cases.py runs it plain
+ * and preloaded; it knows nothing of cusplice. Prints one JSON line after the kernels' output.
  */
 #include <cuda_runtime.h>
 #include <getopt.h>

@@ -1,12 +1,14 @@
 /*
- * Another interposer, in five forms; each counts what it sees and says so on stderr at the end.
+ * Another interposer, in five forms. Each counts the calls that it sees, and prints the counts on
+ * stderr at the end.
  *
  *   INTERPOSER_LAUNCHES  answers dlsym and cuGetProcAddress by its own functions for launches and
  *                        allocations, and by the driver's own for all else
  *   INTERPOSER_MEMORY    the same for allocations alone
- *   INTERPOSER_EXPORTS   exports cuLaunchKernel, which goes on to the next one
- *   INTERPOSER_PROTECTS  no interposer of the driver: no page becomes writable
- *   INTERPOSER_REFUSES   nor this one: process_vm_readv is refused, as by a filter of system calls
+ *   INTERPOSER_EXPORTS   exports cuLaunchKernel, which calls the next one
+ *   INTERPOSER_PROTECTS  does not interpose on the driver: it lets no page become writable
+ *   INTERPOSER_REFUSES   does not interpose on the driver: it refuses process_vm_readv, as a filter
+ *                        of system calls does
  */
 #define _GNU_SOURCE
 #include <cuda.h>

@@ -1,13 +1,12 @@
 /*
- * A plugin with launches of its own, in five forms, each of which comes by the driver otherwise:
+ * A plugin with its own launches, in five forms that find the driver in different ways. With
+ * PLUGIN_EXPORTS it also exports cuMemAlloc_v2, which calls the next one.
  *
  *   (none)          bound by the loader
- *   PLUGIN_COPIES   its constructor keeps the address to which it is bound
+ *   PLUGIN_COPIES   its constructor keeps the bound address
  *   PLUGIN_AT_LOAD  its constructor launches
  *   PLUGIN_LOOKS_UP its own dlsym, at the first call; not linked to libcuda
  *   PLUGIN_TABLE    the same in its constructor, into a table
- *
- * PLUGIN_EXPORTS beside one of them: it exports cuMemAlloc_v2 as well, which goes on.
  */
 #define _GNU_SOURCE
 #include "tests/gpu/programs/plugin.h"

@@ -1,6 +1,4 @@
-/*
- * What plugin_host and its plugins agree on. Both launch `chain` of kernels/ on one stream.
- */
+/* What plugin_host and its plugins share. Both launch `chain` of kernels/ on one stream. */
 #ifndef CUSPLICE_TESTS_GPU_PROGRAMS_PLUGIN_H
 #define CUSPLICE_TESTS_GPU_PROGRAMS_PLUGIN_H
 

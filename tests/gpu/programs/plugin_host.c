@@ -1,13 +1,15 @@
 /*
- * A program in whose midst a plugin is opened that launches on the program's stream.
+ * plugin_host PLUGIN [deep] [lazy] [thread] [busy] [opener=LIBRARY] [space]: a program opens a
+ * plugin in the midst of its work, and the plugin launches on the program's stream. Prints whether
+ * the device has what the host computed. Status: 0; 1 if it has not; 2 for a mistake; 3 if a call
+ * failed.
  *
- *   plugin_host PLUGIN [deep] [lazy] [thread] [busy] [opener=LIBRARY] [space]
- *
- * deep: with RTLD_DEEPBIND, so that the plugin is bound to libcuda first. lazy: with RTLD_LAZY.
- * thread: another thread opens it. busy: a constructor that launches has the program launch first.
- * opener: LIBRARY does, by the plugin's name without folders. space: a library of that name is
- * opened in another namespace first. Prints whether the device has what the host computed. Status:
- * 0; 1 it has not; 2 for a mistake; 3 a call failed.
+ *   deep    opens with RTLD_DEEPBIND, so that the plugin is bound to libcuda first
+ *   lazy    opens with RTLD_LAZY
+ *   thread  another thread opens the plugin
+ *   busy    the program launches before a constructor that launches
+ *   opener  LIBRARY opens the plugin, by its name without folders
+ *   space   first opens a library of the plugin's name in another namespace
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
 /*
- * Opens what lies beside it by a bare name: the loader finds that by the RUNPATH of this library.
+ * Opens a library beside it by a bare name; the loader finds the library by the RUNPATH of this
+ * one.
  */
 #include <dlfcn.h>
 

@@ -1,10 +1,8 @@
 /*
- * Tensor maps in device memory that one kernel writes anew and the next one uses (HAZARDS G8):
- * `--fenced` with the fences that the PTX manual asks for, `--bare` without, as some libraries have
- * it. An ordinary program that knows nothing of cusplice: tests/gpu/cases.py runs it as it is,
- * preloaded and by `cusplice verify`. Compute capability 9.0; below, it says so.
- *
- * One JSON line comes out.
+ * One kernel rewrites tensor maps in device memory, and the next one uses them (HAZARDS G8):
+ * `--fenced` with the fences of the PTX manual, `--bare` without, as in some libraries. Needs
+ * compute capability 9.0. Prints one JSON line. tests/gpu/cases.py runs it plain, preloaded and by
+ * `cusplice verify`; it knows nothing of cusplice.
  */
 #include <cuda.h>
 #include <cuda_runtime.h>

@@ -1,7 +1,6 @@
 /*
- * A driver that does nothing but say who called it: every symbol of cuda_api.def, each with its
- * name and its first six arguments in the log; some answer something. Beside them entry points that
- * the table does not know.
+ * A driver that does nothing but log: every symbol of cuda_api.def writes its name and its first
+ * six arguments, and some return a value. It also has entry points that the table does not know.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
-/* The profiler's library, as far as anybody looks at it; built twice, since a process may hold two
- * versions. */
+/*
+ * A stand-in of the profiler's library. It is built twice, because a process may load two versions.
+ */
 #include <stdint.h>
 
 #include "tests/seam/seam_log.h"

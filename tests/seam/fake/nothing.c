@@ -1,4 +1,4 @@
-/* A library whose name is all that matters. */
+/* An empty library; only its name matters. */
 int seam_nothing(void);
 int seam_nothing(void) {
     return 0;

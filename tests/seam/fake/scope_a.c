@@ -1,4 +1,4 @@
-/* A library that looks for the next one that has what it has itself. */
+/* A library that looks up, in the libraries after it, a function that it also has itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What comes behind scope_a. */
+/* The library after scope_a. */
 const char *scope_text(void);
 const char *scope_text(void) {
     return "b";

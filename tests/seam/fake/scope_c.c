@@ -1,5 +1,7 @@
-/* A library that is opened locally and looks up its own functions; one of them is named like one of
- * the driver's. */
+/*
+ * A library that is opened locally and looks up its own functions; one has the name of a driver's
+ * function.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* A library that is linked to the profiler's, as PyTorch's are. */
+/* A library that is linked to the profiler's library, as PyTorch's are. */
 int cuptiActivityEnable(unsigned kind);
 
 int user_enable(unsigned kind);

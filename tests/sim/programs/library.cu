@@ -1,6 +1,4 @@
-/*
- * A shared library with a kernel, as nvcc makes one: its own image, its own launch line.
- */
+/* A shared library with a kernel, as nvcc makes it: its own image and its own launch. */
 #include "kernels/add_scalar.cu"
 
 extern "C" __attribute__((visibility("default"))) int library_add(int *x, int value, int n,

@@ -1,8 +1,6 @@
 /*
- * What dlopen and its like answer, printed: loader_calls OPENER [cuda]
- *
- * OPENER opens what lies beside it by a bare name. With cuda, launches are made before, so that the
- * library defers what it may.
+ * loader_calls OPENER [cuda]: prints what dlopen and similar calls answer. OPENER opens a library
+ * beside it by a bare name. With `cuda` the program launches first, so that the library defers ops.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /*
- * What dlopen and dlclose of a library cost, in ns, least of many: opening_cost LIBRARY [cuda]
- * Not a test: run it plain and preloaded on the simulator (shim/hook/objects.md has the figures).
+ * opening_cost LIBRARY [cuda]: prints the cost of dlopen and dlclose in ns, the least of many. Not
+ * a test: run it plain and preloaded on the simulator (shim/hook/objects.md has the figures).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

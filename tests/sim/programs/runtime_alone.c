@@ -1,7 +1,7 @@
 /*
- * runtime_alone LIBRARY...: launches of libraries of which each brings a runtime of its own and
- * exports it, opened locally, as extension modules are; the program is linked to none. Prints what
- * is in memory at the end; status 1 with a line where a launch fails.
+ * runtime_alone LIBRARY...: launches kernels of libraries that each have and export their own
+ * runtime, opened locally as extension modules are. The program itself is linked to no runtime.
+ * Prints the memory at the end; status 1 with a line if a launch fails.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /*
- * A preloaded library that stands before the runtime's cudaLaunchKernel and cudaGetDevice and
- * counts their calls, as tools do. Says how many there were at the end.
+ * A preloaded tool that stands before the runtime's cudaLaunchKernel and cudaGetDevice, counts
+ * their calls, and prints the counts at the end.
  */
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>

@@ -1,7 +1,6 @@
 /*
- * runtime_calls WHAT [LIBRARY...]: launches by the functions of a shared runtime, in steps that
- * repeat themselves. Prints what is in memory at the end and codes that are expected; status 1 with
- * a line for any other code.
+ * runtime_calls WHAT [LIBRARY...]: launches by functions of a shared runtime, in steps that repeat.
+ * Prints the memory at the end and the expected codes; status 1 with a line for any other code.
  */
 #define _GNU_SOURCE
 #include <cuda.h>

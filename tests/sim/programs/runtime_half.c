@@ -1,6 +1,6 @@
 /*
- * A preloaded library that stands before one half of <<<>>> alone, and before dlclose, and counts
- * the calls. Says how many there were at the end.
+ * A preloaded tool that stands before only one half of <<<>>>, and before dlclose. It counts the
+ * calls and prints the counts at the end.
  */
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>

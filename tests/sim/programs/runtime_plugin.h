@@ -1,7 +1,7 @@
 /*
- * An object with one kernel, registered with the runtime that it is linked to as nvcc's host code
- * does it. Compiled into a program and into shared libraries, which differ in `KERNEL` alone, so
- * that one stands where another stood before it was closed.
+ * An object with one kernel, registered with its runtime as nvcc's host code does. It is compiled
+ * into a program and into shared libraries that differ only in `KERNEL`, so one library can replace
+ * a closed one.
  */
 #ifndef TESTS_SIM_PROGRAMS_RUNTIME_PLUGIN_H
 #define TESTS_SIM_PROGRAMS_RUNTIME_PLUGIN_H

@@ -1,12 +1,13 @@
 /*
- * two_objects LIBRARY: a program whose kernels come from itself, from a shared library, and from an
- * image in memory of its own; and which copies and sets memory by calls of either ABI. Steps of
+ * two_objects LIBRARY: kernels come from the program, a shared library, and an image in memory;
+ * copies and memsets use calls of both ABIs. One thread, one stream. Prints the sum of the words.
+ * Steps of
  *
  *   4 chain (program)  2 add_scalar (library)  1 fill (memory)
  *   1 cuMemcpyDtoDAsync_v2  1 cuMemcpyDtoDAsync_v2_ptsz  1 cuMemsetD32Async
  *   4 chain (program)
  *
- * then a synchronise. One thread, one stream. Prints the sum of the words.
+ * then a synchronisation.
  */
 #include <cuda.h>
 #include <dlfcn.h>

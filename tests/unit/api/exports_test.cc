@@ -1,4 +1,4 @@
-// The library exports what the table says and nothing else, and needs nothing but the C library.
+// Promise: the library exports exactly what the table says, and needs only the C library.
 
 #include <cctype>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// shim/api/own.def holds every call of the driver that the library makes for itself, and none that
-// it does not make. Reads the sources, without their comments and texts.
+// Promise: shim/api/own.def holds exactly the driver calls that the library makes for itself. The
+// test reads the sources without comments and strings.
 #include <gtest/gtest.h>
 
 #include <glob.h>

@@ -1,5 +1,5 @@
-// cuda_api.def holds every symbol of the toolkit's stub library once, and what it says of each
-// agrees with cuda.h.
+// Promise: cuda_api.def holds every symbol of the toolkit's stub library once, and agrees with
+// cuda.h.
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>

@@ -1,5 +1,5 @@
-// Runs a function in a forked child and returns what it wrote to stderr: the library's options and
-// its log are once-only per process, so that every case needs a process of its own.
+// Runs a function in a forked child and returns its stderr. Options and log are set once in a
+// process, so each case needs its own process.
 #ifndef CUSPLICE_TESTS_UNIT_BASE_CAPTURED_H
 #define CUSPLICE_TESTS_UNIT_BASE_CAPTURED_H
 

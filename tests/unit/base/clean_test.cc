@@ -1,4 +1,4 @@
-// Text of others: what is shown is what a terminal only shows.
+// Promise: text from outside is shown without anything that a terminal would obey.
 #include "shim/base/clean.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The reader of settings: what a file may look like, which problems are told and where.
+// Promise: the reader of settings accepts the documented files, and reports each problem with its
+// line.
 #include "shim/base/config.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Files of other users, links, pipes and devices: nothing is believed, followed, waited for or
-// written that the user did not put there.
+// Promise: files of other users, links, pipes and devices are not trusted, followed, waited for or
+// written.
 #include "shim/base/file.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// shim/base/forbid.h: names that must not appear on the hot path do not compile, those that may do.
-// Asks the compiler.
+// Promise: with shim/base/forbid.h, names that the hot path must not use do not compile, and
+// allowed names do. The test calls the compiler.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// The writer of JSON: its three forms, numbers to their ends, texts of others, and files.
+// Promise: the JSON writer handles its three forms, extreme numbers, text from outside, and files.
 #include "shim/base/json.h"
 
 #include <gtest/gtest.h>

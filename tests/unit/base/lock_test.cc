@@ -1,5 +1,5 @@
-// The lock holds, gives up in time where it is asked to, and, where that is built in, ends a
-// process that takes locks against the order of enum cus_rank.
+// Promise: the lock excludes, and gives up in time if asked. If rank checks are built in, the lock
+// ends a process that breaks the order of enum cus_rank.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// The log: format, levels by domain, the cap on repeats, errno, never stdout.
+// Promise: the log keeps its format, levels by domain and cap on repeats, leaves errno, and never
+// uses stdout.
 #include "shim/base/log.h"
 
 #include <errno.h>

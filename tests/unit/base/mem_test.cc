@@ -1,4 +1,4 @@
-// The library's memory, and uthash on top of it when there is none left.
+// Promise: the library's memory, and uthash on top of it, work even when no memory is left.
 #include "shim/base/mem.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-// The options table: built-in values, every way to set them, precedence, and that a running program
-// never fails for them.
+// Promise: each option has its built-in value and all documented ways to set it, with the right
+// precedence. A bad value never makes a running program fail.
 #include "shim/base/options.h"
 
 #include <errno.h>

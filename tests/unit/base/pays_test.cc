@@ -1,4 +1,4 @@
-/* Which mechanisms CUSPLICE_WITHOUT switches off. */
+/* Promise: CUSPLICE_WITHOUT switches off exactly the named mechanisms. */
 #include <gtest/gtest.h>
 #include <string>
 

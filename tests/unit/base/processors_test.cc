@@ -1,4 +1,5 @@
-// What control groups leave a process of its processors, told by files as Linux has them.
+// Promise: the library reads from files as Linux has them how many processors control groups leave
+// a process.
 #include "shim/base/processors.h"
 
 #include <gtest/gtest.h>

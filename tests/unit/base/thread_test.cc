@@ -1,5 +1,5 @@
-// A thread of the library inherits nothing from the thread that starts it, and is started whatever
-// the kernel refuses.
+// Promise: a thread of the library inherits nothing from the thread that starts it, and starts even
+// if the kernel refuses some of its settings.
 #include "shim/base/thread.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Break lists: what each form stands for in a trace whose kernels are known.
+// Promise: each form of a break list selects the right kernels of a known trace.
 #include "tools/bench/breaks.h"
 
 #include <gtest/gtest.h>

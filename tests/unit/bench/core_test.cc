@@ -1,5 +1,5 @@
-// A core is a thread's own where what is wide was quick on both sides of a segment of work, and was
-// not where it was slow on both.
+// Promise: a core counts as a thread's own if probes before and after some work were both fast, and
+// as shared if both were slow.
 extern "C" {
 #include "harness/bench/core.h"
 }

@@ -1,4 +1,5 @@
-// The plot: the same numbers give the same bytes, places follow the numbers, texts cannot break it.
+// Promise: the same numbers give the same plot bytes, places follow the numbers, and texts cannot
+// break it.
 #include "tools/bench/plot.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// The file of the signature cache: what is written comes back, what is wrong in any byte is not
-// believed, what is not this user's is not opened, nobody waits, and nothing is lost between
-// processes.
+// Promise: the signature cache returns what was written, and rejects a file with any wrong byte or
+// another owner. Nobody waits for it, and processes lose none of each other's entries.
 #include "shim/cache/cache.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-// A weights file is read whole and exactly, or refused with a reason; nothing in it is believed
-// unchecked.
+// Promise: a weights file is read whole and exactly, or refused with a reason; every value is
+// checked first.
 #include "harness/decode/model.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The command line of the decode host: every option takes what its help says, and mistakes are
-// named and end with status 2.
+// Promise: every option of the decode host takes what its help says; mistakes are named and end
+// with status 2.
 #include "harness/decode/options.h"
 
 #include <getopt.h>

@@ -1,5 +1,5 @@
-// Every token of every sequence is in exactly one step, in order; prompts go in chunks, and a step
-// is what its rows make it.
+// Promise: every token of every sequence is in exactly one step, in order. Prompts come in chunks,
+// and the kind of a step follows from its rows.
 #include "harness/decode/schedule.h"
 
 #include <gtest/gtest.h>

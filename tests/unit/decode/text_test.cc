@@ -1,10 +1,8 @@
-// The decode host writes the text that the NumPy reference writes, on every kind of stream and in
-// every row of a batch; it finds its weights by itself, its output is the text alone, and its
-// failures have a name and an exit status.
+// Promise: the decode host writes the text of the NumPy reference, on every kind of stream and in
+// every row of a batch. It finds its weights, prints only the text, and names its failures.
 //
 // golden.txt: harness/decode/reference.py harness/decode/model/austen.bin --prompt "They walked"
-// --tokens 128. The closest choice in it is 0.045 apart, hundreds of times what single precision
-// may differ by.
+// --tokens 128. Its closest choice is 0.045 apart, hundreds of times the error of single precision.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// The order of nodes from their edges: whatever the order of the edges, and only where no other is
+// Promise: the order of nodes is found from edges in any order, and only if no other order is
 // possible.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// What is built from ops: each launch in its order, edges where a programmatic launch leaves some
-// open, nothing that a node does not give back, a graph that lives as long as its exec; how many
-// driver calls that takes, and that a patch reaches the node of its op.
+// Promise: a graph built from ops has every launch in order, with the right edges for programmatic
+// launches, and keeps nothing that a node does not return. Few driver calls build it, and a patch
+// reaches its op's node.
 #include <gtest/gtest.h>
 
 #include <cstring>

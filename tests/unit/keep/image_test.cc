@@ -1,5 +1,5 @@
-// Where an image of code lies and how long it is: fat binaries with and without what nvcc puts
-// around them, cubins, text; in a mapped file or not.
+// Promise: place and length of an image of code are found: fat binaries with and without nvcc's
+// wrapper, cubins, text; in a mapped file or not.
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// The functions that stand in for the driver's: what they answer is the driver's answer, and errno
-// is the program's, whatever happens below.
+// Promise: the functions that replace the driver's give the driver's answer, and leave the
+// program's errno.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
-// The kernels of the decoder against plain loops over doubles: shapes that do not divide, strides,
-// grouped heads, several chunks.
+// Promise: the decoder's kernels agree with plain loops over doubles: odd shapes, strides, grouped
+// heads, several chunks.
 #include <algorithm>
 #include <cmath>
 #include <vector>

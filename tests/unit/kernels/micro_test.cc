@@ -1,5 +1,5 @@
-// The micro kernels do what kernels/README.md says, for block sizes that do not divide n, with
-// barriers, and on two threads at once.
+// Promise: the micro kernels do what kernels/README.md says, for block sizes that do not divide n,
+// with barriers, and on two threads at once.
 #include <cstdint>
 #include <numeric>
 #include <thread>

@@ -1,5 +1,5 @@
-// Every kernel file of the tree is in the CPU library, in kernels.h, in the README, and its
-// parameters lie where the driver says.
+// Promise: every kernel file is in the CPU library, in kernels.h and in the README. Its parameters
+// are at the offsets that the driver reports.
 #include <algorithm>
 #include <fstream>
 #include <iterator>

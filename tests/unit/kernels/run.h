@@ -1,6 +1,6 @@
 /*
- * Runs a kernel of kernels/ in its CPU form by name, as the simulated driver does: parameters by
- * address, nothing of CUDA.
+ * Runs the CPU form of a kernel by name, as the simulated driver does: parameters by address, no
+ * CUDA.
  */
 #ifndef TESTS_UNIT_KERNELS_RUN_H
 #define TESTS_UNIT_KERNELS_RUN_H

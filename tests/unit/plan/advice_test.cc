@@ -1,6 +1,5 @@
-// Advice of earlier runs: what paid there is a segment as soon as its path was seen once, cut where
-// it was cut; what is wrong or foreign changes nothing but that; what an earlier run says is used
-// once.
+// Promise: what paid in an earlier run is in segments after its path came once, with the same ends.
+// Wrong or foreign advice costs builds and nothing else; advice is used once.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

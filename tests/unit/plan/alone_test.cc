@@ -1,5 +1,5 @@
-// An op that is left by itself between two segments, or between one and a boundary, would be in no
-// graph: it joins its neighbour.
+// Promise: an op that would be alone between two segments, or between a segment and a boundary,
+// joins its neighbour, because a single op is never in a graph.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

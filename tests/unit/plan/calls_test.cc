@@ -1,4 +1,4 @@
-// Which calls a rule with api: can decide on: those that the stream engine makes memory nodes of.
+// Promise: an `api:` rule can decide on exactly the calls that the engine turns into memory nodes.
 #include "shim/plan/calls.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Which exec is launched where params or grids differ: a second one where addresses take turns or
-// sizes come again, none for what never does.
+// Promise: if params or grids differ, the plan chooses the right variant. A second one is built if
+// addresses take turns or sizes return, and none for values that never return.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

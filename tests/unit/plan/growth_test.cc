@@ -1,5 +1,5 @@
-// What the plan does when a program is large: many different steps, more of them than there is room
-// for, others than before. What it costs is counted in nodes and builds, not in time.
+// Promise: the plan handles a large program: many different steps, more than there is room for, and
+// new ones later. The test counts nodes and builds, not time.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

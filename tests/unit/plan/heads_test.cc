@@ -1,4 +1,4 @@
-// Behind what nobody knew the path is found again: by the op that a segment begins with.
+// Promise: after unknown ops the plan finds the path again by the first op of a segment.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What makes a segment end somewhere, or go, is what befalls it lately: neither chance in a long
-// life nor what it was like before counts.
+// Promise: recent events decide whether a segment ends somewhere or is dropped; neither rare
+// chances nor older behaviour do.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

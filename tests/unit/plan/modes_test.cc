@@ -1,5 +1,5 @@
-// Which kernels each mode puts into graphs, in steps that say of themselves what they are: a model
-// of four layers, whose attention has a policy of its own.
+// Promise: each mode puts the right kernels into graphs, by step class. The model has four layers,
+// and its attention has its own policy.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Base names out of mangled ones: what nvcc and others make, and that no text whatever makes the
-// scanner read past its end.
+// Promise: the scanner finds the base name in names mangled by nvcc and others, and never reads
+// past the end of any text.
 #include "shim/plan/name.h"
 
 #include <gtest/gtest.h>

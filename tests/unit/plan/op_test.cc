@@ -1,4 +1,4 @@
-// Ops at rest: arguments of all sizes are compared, stored and found again.
+// Promise: stored ops keep arguments of all sizes, and can be compared and found again.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Patterns: what a glob, a regular expression and a mangled: pattern match, and which texts are
-// none.
+// Promise: globs, regular expressions and `mangled:` patterns match what they should; bad patterns
+// are refused.
 #include "shim/plan/pattern.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// What the plan promises: ops come out in the order and with the params in which they were asked
-// for, whatever it defers; a path that repeats is launched in segments; what does not fit costs no
-// more than eager launches.
+// Promise: ops come out in order and with the requested params, whatever the plan defers. A path
+// that repeats is launched in segments; ops that fit no segment cost no more than eager launches.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// Steps that part in their first ops: what is deferred goes over from one segment to another.
-// Whatever else happens meanwhile, what is issued is what was asked for, and no segment is named
-// that is gone.
+// Promise: if steps part in their first ops, deferred ops move from one segment to another. The ops
+// issued are always those requested, and no dropped segment is used.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

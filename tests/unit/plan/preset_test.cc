@@ -1,4 +1,4 @@
-// The presets of config/presets against kernels as they are really named (preset_names.def).
+// Promise: the presets of config/presets decide on kernels by their real names (preset_names.def).
 #include <dirent.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,5 @@
-// A tiny program for the plan: kinds with one 8-byte argument and one 4-byte one, a driver loop
-// that does what shim/stream does (defer, issue, launch), and a journal of what was issued in
-// which order.
+// A small program for the plan: kinds with one 8-byte and one 4-byte argument, a loop that defers,
+// issues and launches as shim/stream does, and a journal of everything issued.
 #ifndef CUSPLICE_TESTS_UNIT_PLAN_PROGRAM_H
 #define CUSPLICE_TESTS_UNIT_PLAN_PROGRAM_H
 

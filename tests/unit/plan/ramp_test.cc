@@ -1,4 +1,4 @@
-// Sizes of segments, judged by a clock of host and GPU: what a step takes that is cut into them.
+// Promise: sizing keeps a step close to its best time, by a model of host and GPU clocks.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Rules: order, places, what is told about bad ones, and the loud word where there is none.
+// Promise: rules have the right order and places, bad rules are reported, and missing rules cause a
+// warning.
 #include "shim/plan/rules.h"
 
 #include <gtest/gtest.h>

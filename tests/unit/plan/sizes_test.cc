@@ -1,5 +1,5 @@
-// How large segments get: as large as the host's pace, what a step may build and the end of the
-// step allow; when they are formed anew; where they end because the host pauses.
+// Promise: segments get as large as the host's pace, the build quota and the end of the step allow.
+// They are formed again when that pays, and end where the host pauses.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

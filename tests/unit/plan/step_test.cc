@@ -1,5 +1,5 @@
-// Steps: how [step] sections are read and what is told of bad ones, what a marker's grid says of
-// its step, and which kernels may be in graphs of it.
+// Promise: [step] sections are read and bad ones reported. A marker's grid tells the step class,
+// and the class tells which kernels may be in graphs.
 #include "shim/plan/step.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Where most nodes of a segment differ, what was asked becomes what they hold, without being
-// copied.
+// Promise: if most nodes of a segment differ, image and requested values change places without a
+// copy.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

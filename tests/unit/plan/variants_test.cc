@@ -1,5 +1,5 @@
-// Graphs for shapes: however many come in turn each gets one, rare ones do not cost the others
-// theirs, and what does not come any more makes room.
+// Promise: each of many shapes that take turns gets a variant. Rare shapes cost the others nothing,
+// and variants that are no longer used make room.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What the recorder promises to threads that record at full speed: every record is in the file,
-// whole and in its thread's order, or counted as lost; what is defined is never lost; nobody waits.
+// Promise: while threads record at full speed, every record is whole and in order in the file, or
+// counted as lost. Definitions are never lost, and no thread waits.
 #include "tests/unit/trace/opened.h"
 
 extern "C" {

@@ -1,5 +1,5 @@
-// The recorder's clock: moments come out as CLOCK_MONOTONIC, in their own order, however the pairs
-// of both clocks lie; where the kernel does not trust the counter, nobody reads it.
+// Promise: the recorder's times agree with CLOCK_MONOTONIC and keep their order, for all pairs of
+// both clocks. If the kernel does not trust the counter, nobody reads it.
 extern "C" {
 #include "shim/trace/ticks.h"
 }

@@ -1,4 +1,5 @@
-// Stream capture: what becomes a node, how captures spread and end, and what is refused meanwhile.
+// Promise: the simulator's captures make the right nodes, spread and end as CUDA's, and refuse
+// unsafe calls.
 #include "tests/unit/sim/sim.h"
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Contexts and devices: the stack of a thread, primary contexts, two devices, what belongs
-// together.
+// Promise: the simulator handles a thread's stack of contexts, primary contexts, two devices, and
+// ownership.
 #include "tests/unit/sim/sim.h"
 
 namespace sim {

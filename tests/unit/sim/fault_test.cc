@@ -1,4 +1,5 @@
-// Faults on demand: whose calls are counted, what a fault does, what is not understood.
+// Promise: faults count the right caller's calls and do what they say; a fault that is not
+// understood is reported.
 #include "tests/unit/sim/sim.h"
 
 extern "C" unsigned cuSimCaller(unsigned who);

@@ -1,5 +1,5 @@
-// Explicit and executable graphs: order of nodes, changes of parameters and their refusals,
-// launches.
+// Promise: explicit and executable graphs keep the order of nodes, accept and refuse changes, and
+// launch as CUDA's.
 #include "tests/unit/sim/sim.h"
 
 #include <cstring>

@@ -1,4 +1,5 @@
-// Launches: forms of arguments, errors at the call, handles, attributes, sticky errors.
+// Promise: launches work with all forms of arguments, handles and attributes; errors come at the
+// call or are sticky.
 #include "tests/unit/sim/sim.h"
 
 namespace sim {

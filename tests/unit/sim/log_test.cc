@@ -1,5 +1,5 @@
-// The log and the statistics, and how a process ends: each case runs this program again as a child
-// with an environment.
+// Promise: log and statistics are right, also when a process ends. Each case runs this program
+// again as a child with its own environment.
 #include "tests/text.h"
 #include "tests/unit/sim/sim.h"
 

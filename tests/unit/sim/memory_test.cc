@@ -1,5 +1,5 @@
-// Memory: addresses, what may be copied, what an address is, stream-ordered allocation, releases
-// that wait.
+// Promise: the simulator's memory is right: addresses, copies, queries, stream-ordered allocation,
+// releases that wait.
 #include "tests/unit/sim/sim.h"
 
 #include <cstring>

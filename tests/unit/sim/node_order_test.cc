@@ -1,5 +1,5 @@
-// CUSIM_NODE_ORDER=mixed: nodes and edges are told in another order than the one in which they were
-// added, all of them, and the same from question to question.
+// Promise: with CUSIM_NODE_ORDER=mixed all nodes and edges are listed, in an order other than that
+// of their creation, and in the same order each time.
 #include "tests/unit/sim/sim.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The order in which operations run: streams, the legacy and the per-thread default stream, events,
+// Promise: operations run in CUDA's order: streams, legacy and per-thread default streams, events,
 // host memory.
 #include "tests/unit/sim/sim.h"
 

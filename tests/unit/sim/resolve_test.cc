@@ -1,4 +1,5 @@
-// cuGetProcAddress: versions, the per-thread flag, what an unknown name gives; exports.
+// Promise: cuGetProcAddress handles versions, the per-thread flag and unknown names; exports are
+// right.
 #include "tests/unit/sim/sim.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
-// What the tests of the simulated driver share: a context, kernels of their own, a gate.
+// Shared code of the simulator's tests: a context, their own kernels, a gate.
 //
-// The tests are linked to libcuda.so.1 of harness/sim and register their kernels with it; no other
-// library is needed.
+// The tests are linked to libcuda.so.1 of harness/sim and register their kernels there; they need
+// no other library.
 #ifndef TESTS_UNIT_SIM_SIM_H
 #define TESTS_UNIT_SIM_SIM_H
 

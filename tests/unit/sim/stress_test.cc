@@ -1,5 +1,5 @@
-// Many threads, each with a stream of its own, through most calls at once: results must be right,
-// nothing may hang, and ThreadSanitizer must be silent. What a thread does comes from a seed.
+// Promise: many threads with their own streams make most calls at once; results are right, nothing
+// hangs, and ThreadSanitizer reports nothing. A seed determines what each thread does.
 #include "tests/unit/sim/sim.h"
 
 #include <random>

@@ -1,5 +1,5 @@
-// Virtual memory management: reservations, memory that is mapped once or more, access, what such
-// addresses are.
+// Promise: the simulator's virtual memory is right: reservations, memory mapped several times,
+// access, queries.
 #include "tests/unit/sim/sim.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-// The CPU form of each kernel gives what the kernel gives on the device: integers bit for bit,
-// floats closely. On the simulator both sides are the CPU form and only the roads differ; on a GPU
-// (with CUSIM_KERNELS=.../libcusim_kernels.so) this compares the two.
+// Promise: the CPU form of each kernel gives the device's result: integers exactly, floats closely.
+// On the simulator both sides are the CPU form and only the route differs; on a GPU (with
+// CUSIM_KERNELS=.../libcusim_kernels.so) the test compares CPU and GPU.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The libcublas stand-in computes what cuBLAS computes, in stream order and under capture.
+// Promise: the libcublas stand-in computes what cuBLAS computes, in stream order and in captures.
 #include <gtest/gtest.h>
 
 #include <cublas_v2.h>

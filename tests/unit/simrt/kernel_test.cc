@@ -1,5 +1,5 @@
-// Kernels reach the simulator by every road of the runtime: <<<>>>, the launch calls, attributes,
-// graphs, libraries, the driver's entry points.
+// Promise: kernels reach the simulator by every route of the runtime: <<<>>>, launch calls,
+// attributes, graphs, libraries, and the driver's entry points.
 #include <gtest/gtest.h>
 
 #include <cuda.h>

@@ -1,6 +1,6 @@
 /*
- * Launches by <<<>>>, which only nvcc can write, for runtime_test.cc; compiled once as it is and
- * once with per-thread default streams.
+ * Launches by <<<>>>, which only nvcc compiles, for runtime_test.cc. The file is compiled twice: as
+ * it is, and with per-thread default streams.
  */
 #include "kernels/kernels.h"
 

@@ -1,6 +1,6 @@
 /*
- * The launches of launch.cu, for host code: as they are, and (..._per_thread) through the
- * per-thread entry points.
+ * The launches of launch.cu, for host code: plain, and (..._per_thread) through the per-thread
+ * entry points.
  */
 #ifndef TESTS_UNIT_SIMRT_LAUNCH_H
 #define TESTS_UNIT_SIMRT_LAUNCH_H

@@ -1,6 +1,5 @@
-// The stand-ins export no name that the real libraries do not have, under the same versions.
-// Linking this program proves it; what is left to see when it runs is that the names were bound to
-// the stand-ins.
+// Promise: the stand-ins export only names that the real libraries have, under the same versions.
+// Linking this program proves it; at run time the program checks that the stand-ins were bound.
 #include <dlfcn.h>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A program of the shared CUDA runtime finds on the simulator what it finds on a GPU: memory,
-// streams, events, errors, devices.
+// Promise: a program of the shared CUDA runtime finds on the simulator what it finds on a GPU:
+// memory, streams, events, errors, devices.
 #include <gtest/gtest.h>
 
 #include <chrono>

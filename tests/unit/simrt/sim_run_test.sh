@@ -1,5 +1,5 @@
 #!/bin/sh
-# tools/sim-run hands everything through, sets the path for the child alone, and says what to build when nothing is built.
+# Promise: tools/sim-run passes everything through, sets the path for the child alone, and says what to build if nothing is built.
 set -u
 run=$(readlink -f "$1")
 CUSIM_LIB=$(dirname "$(readlink -f "$2")")

@@ -1,4 +1,4 @@
-// The page of a process: what is written is what is read, and nothing in its place is believed.
+// Promise: a reader of a process's page gets what was written, and trusts nothing in its place.
 #include "shim/stats/page.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// The report: what is counted under which name, how breaks are ranked, and the text, to the byte.
+// Promise: the report counts under the right names, ranks breaks, and prints the expected text to
+// the byte.
 #include <gtest/gtest.h>
 
 #include <set>

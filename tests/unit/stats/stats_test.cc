@@ -1,4 +1,5 @@
-// The stats file: its fields, its invariant, written whole or not at all, and whose it is.
+// Promise: the stats file has all fields and keeps its invariant; it is written whole or not at
+// all, with the right owner.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <utime.h>

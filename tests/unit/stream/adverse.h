@@ -1,5 +1,4 @@
-// An engine with the fake driver and two contexts, and the steps that the tests of what misbehaves
-// (adverse_test) and of room in the driver (room_test) give it.
+// An engine with the fake driver and two contexts, and the steps of adverse_test and room_test.
 #ifndef TESTS_UNIT_STREAM_ADVERSE_H
 #define TESTS_UNIT_STREAM_ADVERSE_H
 

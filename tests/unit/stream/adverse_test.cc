@@ -1,5 +1,6 @@
-// What the stream engine promises when everything around it misbehaves: calls that fail for ever,
-// streams seen from two contexts, functions tainted before they ran, handles that die early.
+// Promise: the engine stays right when everything around it misbehaves: calls that always fail,
+// streams used from two contexts, functions tainted before they ran, handles that are destroyed
+// early.
 #include "tests/unit/stream/adverse.h"
 
 #include <thread>

@@ -1,4 +1,4 @@
-// Graphs end where breaks come, from the first steps on and for good, and nowhere else.
+// Promise: graphs end where breaks come, from the first steps on, and nowhere else.
 #include "tests/unit/stream/pays.h"
 
 #include <thread>

@@ -1,5 +1,5 @@
-// What mode verify promises before it verifies anything: a graph's launch is left as it is, and
-// counted, where looking closer could disturb the program; its graph is launched all the same.
+// Promise: if a closer look could disturb the program, mode verify does not check a graph's launch.
+// It counts the launch, and launches the graph all the same.
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// What the stream engine promises, with a driver that tells all: issue order is program order
-// within a stream and, for one thread, across streams; errors come from the call that they belong
-// to; whatever a graph call refuses, the ops still run once.
+// Promise: with a driver that logs everything, ops are issued in program order within a stream and,
+// for one thread, across streams. Errors come from the call that they belong to. If any graph call
+// fails, each op still runs once.
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-/* What the engine made last has inside. */
+/* Shows a test the inside of the engine that was made last. */
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_ENGINES_H
 #define CUSPLICE_TESTS_UNIT_STREAM_ENGINES_H
 

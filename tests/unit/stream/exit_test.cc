@@ -1,4 +1,4 @@
-// The program ends though a thread sleeps in the driver with its stream locked.
+// Promise: the program ends even if a thread sleeps in the driver and holds its stream's lock.
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>

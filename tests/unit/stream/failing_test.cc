@@ -1,5 +1,5 @@
-// An op that goes out by itself is recorded before it is issued. What if it fails, and what if
-// others go on meanwhile: a signal's handler, or a thread, that launches, waits or destroys?
+// Promise: an eager op is recorded before it is issued. The engine stays right if that op fails,
+// and if a signal handler or another thread launches, waits or destroys meanwhile.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

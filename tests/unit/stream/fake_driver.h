@@ -1,6 +1,6 @@
-// A driver in one table: streams are journals, graphs are lists of what was captured. Everything is
-// synchronous; what it proves is which calls the engine makes, in which order, with which
-// arguments, and what it does when one of them fails.
+// A driver in one table: streams are journals, graphs are lists of captured ops, and everything is
+// synchronous. It shows which calls the engine makes, in which order and with which arguments, and
+// how the engine reacts to failures.
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_FAKE_DRIVER_H
 #define CUSPLICE_TESTS_UNIT_STREAM_FAKE_DRIVER_H
 

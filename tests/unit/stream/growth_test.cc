@@ -1,6 +1,6 @@
-// A large program costs no more for each op than a small one: many different steps are learned, a
-// long one is built in a few steps, who is idle gives up memory for who works. Counted, with a
-// clock that stands still unless a test moves it.
+// Promise: an op of a large program costs no more than one of a small program. Many steps are
+// learned, a long step is built in a few steps, and idle streams give memory to busy ones. The test
+// counts; its clock moves only when the test moves it.
 #include "shim/base/clock.h"
 #include "tests/unit/stream/program.h"
 

@@ -1,4 +1,4 @@
-// Takes the locks of the library for a test, and gives them when `meanwhile` returns.
+// Takes locks of the library for a test, and releases them when `meanwhile` returns.
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_HELD_LOCKS_H
 #define CUSPLICE_TESTS_UNIT_STREAM_HELD_LOCKS_H
 

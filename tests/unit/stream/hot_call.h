@@ -1,4 +1,4 @@
-// What only C can include, for tests in C++: the inlined hot path, and the process's state.
+// Gives C++ tests what only C can include: the inlined hot path, and the process's state.
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_HOT_CALL_H
 #define CUSPLICE_TESTS_UNIT_STREAM_HOT_CALL_H
 

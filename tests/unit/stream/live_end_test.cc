@@ -1,4 +1,4 @@
-// A process that ends while its page is being made leaves no file behind.
+// Promise: a process that ends while its page is being made leaves no file behind.
 #include "tests/unit/stream/program.h"
 
 #include <errno.h>

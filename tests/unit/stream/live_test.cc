@@ -1,5 +1,5 @@
-// The page of a process: it comes with the first deferred launch, is written when somebody asks and
-// not otherwise, also while nothing is deferred, and goes at the end.
+// Promise: a process has a page from its first deferred launch to its end. The page is written only
+// when somebody asks, also while nothing is deferred.
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>

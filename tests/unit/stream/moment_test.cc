@@ -1,4 +1,4 @@
-// What goes wrong in one moment costs little, and says nothing of the next one.
+// Promise: a single failure or delay costs little, and does not count against later steps.
 #include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/program.h"
 

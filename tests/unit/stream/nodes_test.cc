@@ -1,5 +1,5 @@
-// What may become a node of a graph and what may not; which graphs a stream has, and until when.
-// Memory is as a table of ranges says, copies and memsets are written into the journal as kernels
+// Promise: only the right ops become nodes of a graph, and a stream keeps the right graphs for the
+// right time. A table of ranges stands for memory. The journal shows copies and memsets as kernels
 // "copy" (bytes, to, from) and "fill" (elements, to, value).
 #include "tests/unit/stream/program.h"
 

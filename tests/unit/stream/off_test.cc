@@ -1,4 +1,5 @@
-// Once deferring is switched off nothing remains deferred, though a thread was about to begin.
+// Promise: once deferral is switched off, no op stays deferred, even if a thread was about to defer
+// one.
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What pays_test and breaks_test have in common: steps of launches on a stream, counted, with a
-// clock that stands still unless a driver call of the test moves it.
+// Shared code of pays_test and breaks_test: counted steps of launches on a stream, with a clock
+// that moves only when a driver call of the test moves it.
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_PAYS_H
 #define CUSPLICE_TESTS_UNIT_STREAM_PAYS_H
 

@@ -1,5 +1,5 @@
-// What does not pay is demoted and costs next to nothing from then on; what paid before is known
-// again at once; building is spread over steps by time.
+// Promise: a stream whose graphs do not pay is demoted and then costs next to nothing. What paid
+// before is recognised at once, and builds are spread over steps by time.
 #include "shim/base/clock.h"
 #include "tests/text.h"
 #include "tests/unit/stream/pays.h"

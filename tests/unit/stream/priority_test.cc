@@ -1,6 +1,5 @@
-// A build has priority: a thread that is about to issue an op or a graph waits for it, also on a
-// stream that is demoted, but never for long, whatever the build waits for. Where nobody waits
-// builds have no way any more, until one is held up.
+// Promise: a thread that is about to issue an op or a graph waits for a build, also on a demoted
+// stream, but never long. If no thread waits, builds lose this priority until one is held up.
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-/* What a step may build, of an engine that nobody else has. */
+/* Gives a test the build quota of an engine that no other thread uses. */
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_QUOTA_H
 #define CUSPLICE_TESTS_UNIT_STREAM_QUOTA_H
 

@@ -1,4 +1,5 @@
-// No step is held up by building for longer than its share, whoever says what is to be built.
+// Promise: no step is held up by builds for longer than its build quota, whoever asks for the
+// builds.
 #include "tests/unit/stream/quota.h"
 
 #include <gtest/gtest.h>

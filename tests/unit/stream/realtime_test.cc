@@ -1,7 +1,8 @@
-// Real-time threads: either the watchdog runs above the one that polls, or it defers nothing.
+// Promise: either the watchdog runs above a real-time thread that polls, or the library defers
+// nothing.
 //
-// Each test is a process of its own, for the watchdog is started once. The process has one
-// processor, noted as its own, so that a thread that polls there keeps out whoever is not above it.
+// The watchdog starts once, so each test has its own process. That process has one processor: a
+// thread that polls there keeps all others off it unless they have a higher priority.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>

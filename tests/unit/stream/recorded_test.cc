@@ -1,5 +1,5 @@
-// A program that is recorded leaves the same records whether its ops take the hot path or the long
-// way: the same kinds, streams, shapes, params, results and fates, in the same order, among the
+// Promise: a recorded program leaves the same records whether its ops take the hot path or the slow
+// path: the same kinds, streams, shapes, params, results and outcomes in the same order, among the
 // same calls, flushes and graph launches.
 #include "tests/unit/stream/program.h"
 

@@ -1,5 +1,5 @@
-// What may be built beside something that runs: room in the driver's pools (HAZARDS G5, G6), and
-// what else keeps graphs from being built or destroyed for a while (A16).
+// Promise: while something runs, only graphs are built for which the driver's pools have room
+// (HAZARDS G5, G6). Other hazards delay building and destroying too (A16).
 #include "tests/unit/stream/adverse.h"
 
 #include <unistd.h>

@@ -1,9 +1,8 @@
-// No global lock on the hot path: eight threads, each with a stream of its own, go through whole
-// steps (segments begun, filled and launched) while every other lock that a test can get hold of is
-// held: the watchdog's gate, the locks of another stream and of the context, of the registry, of
-// the builder, and of the list that is written at exit. A build that counts locks (CUS_CHECKS)
-// holds each op to one lock, its engine's, whatever else there may be. A stream on which nothing is
-// ever deferred costs no lock at all.
+// Promise: the hot path takes no global lock. Eight threads with their own streams go through whole
+// steps while the test holds every other lock that it can get.
+//
+// With lock counts built in (CUS_CHECKS) each op takes one lock, its engine's. A stream on which
+// nothing is ever deferred takes no lock.
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>

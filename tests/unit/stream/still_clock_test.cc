@@ -1,4 +1,5 @@
-// Nothing waits for a clock that stands still, as it does while cusplice whatif plays a program.
+// Promise: nothing waits for a clock that stands still, as it does while cusplice whatif plays a
+// program.
 #include "shim/base/clock.h"
 #include "tests/unit/stream/adverse.h"
 

@@ -1,5 +1,5 @@
-// Where there is one processor nothing is submitted, and the program's thread patches: then each
-// of many shapes that take turns earns a graph of its own.
+// Promise: with one processor nothing is submitted, and the program's thread patches. Then each of
+// many shapes that take turns gets its own graph.
 #include <gtest/gtest.h>
 #include <sched.h>
 

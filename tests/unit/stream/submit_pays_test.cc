@@ -1,5 +1,5 @@
-// Handing over goes on as long as it saves the program's thread more than it costs that; and nobody
-// waits for a thread that has not begun.
+// Promise: segments are submitted as long as that saves the program's thread more than it costs. No
+// thread waits for a submit thread that has not begun.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The thread that launches what is submitted sleeps in the driver, as it does where the GPU has
-// as much to do as it takes: whoever does not need that very launch goes on.
+// Promise: if the submit thread sleeps in the driver because the GPU's queue is full, only those
+// wait who need that launch.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

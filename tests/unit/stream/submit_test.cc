@@ -1,5 +1,6 @@
-// A segment is patched and launched by a thread of the library, while the program goes on. What
-// comes next must find it launched; what that thread cannot launch goes out op by op, in its place.
+// Promise: the submit thread patches and launches a segment while the program goes on, and later
+// work finds it launched. If the submit thread cannot launch it, its ops are issued one by one in
+// its place.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
-// Threads that share streams, while streams, code and contexts come and go and graph calls fail:
-// each thread's ops are issued once, and in the order in which it asked for them, across streams
-// too.
+// Promise: threads share streams while streams, code and contexts come and go and graph calls fail.
+// Each thread's ops are issued once, in the order of its calls, across streams too.
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>

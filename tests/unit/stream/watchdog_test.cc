@@ -1,4 +1,4 @@
-// No op is deferred longer than hold_us, though the program makes no further call.
+// Promise: no op is deferred longer than hold_us, even if the program makes no further call.
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
-// What the engine counts for the reports: each op that goes out by itself, and each run of graphs
-// that ends, under the kernel or the call that made it so; and that these sum up to what was
-// issued.
+// Promise: the engine counts each eager op, and each run that ends, under the kernel or call that
+// caused it. The counts add up to what was issued.
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Programs made from a seed, on a clock that each call of the driver moves by what it takes on an
-// H200 and each op by what the library takes: whatever a program does, what is learned of it is
-// worth what it costs, and nothing is built again and again.
+// Promise: whatever a program does, graphs are worth their cost, and nothing is built again and
+// again. Programs come from a seed; the clock moves by the times that driver calls take on an H200,
+// and ops in the library.
 #include "shim/base/clock.h"
 #include "tests/unit/stream/program.h"
 

@@ -1,4 +1,4 @@
-// Files that are made from others: as private as these, and never in their place.
+// Promise: a file made from a trace is as private as the trace, and never replaces it.
 #include "tools/trace/beside.h"
 
 #include <fcntl.h>

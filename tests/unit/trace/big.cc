@@ -1,6 +1,6 @@
-// Writes a large trace, for measuring by hand how long the verbs take: big FILE [OPS]. Steps of
-// 1000 ops on one stream: 200 kernels in turn with 24 bytes of params, every 50th eager, the others
-// in graphs of 49 of which every fourth is patched.
+// big FILE [OPS]: writes a large trace, to measure by hand how long verbs take. Steps of 1000 ops
+// on one stream; 200 kernels in turn with 24 bytes of params. Every 50th op is eager, the others
+// are in graphs of 49, of which every fourth is patched.
 #include <stdio.h>
 #include <stdlib.h>
 

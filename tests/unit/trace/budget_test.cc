@@ -1,4 +1,5 @@
-// What becomes of a process that uses more than it may, or whose file is cut short.
+// Promise: a process that uses more time or memory than its budget ends, and its outputs are
+// removed. If a file is cut short, the process says so.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Text of others in each format that it is printed in.
+// Promise: text from outside is harmless in each format in which it is printed.
 #include "tools/trace/clean.h"
 
 #include <gtest/gtest.h>

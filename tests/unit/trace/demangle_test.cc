@@ -1,4 +1,4 @@
-// Names are demangled as the C++ runtime does it, as long as that takes what a name may take.
+// Promise: names are demangled as the C++ runtime does it, within bounded time.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The facts: JSON that somebody else wrote.
+// Promise: facts are read safely even if their JSON was written by somebody else.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -1,5 +1,4 @@
-// The file of tests/golden, as it is made: every record type, all that a version-1 reader must
-// know.
+// Makes the file of tests/golden: every record type, and all that a version-1 reader must know.
 #ifndef CUSPLICE_TESTS_UNIT_TRACE_GOLDEN_H
 #define CUSPLICE_TESTS_UNIT_TRACE_GOLDEN_H
 

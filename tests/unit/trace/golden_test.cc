@@ -1,7 +1,7 @@
-// tests/golden/trace-v1.cst is read for ever. It is never made anew: where the format gets a
-// version 2, this file stays and that version gets its own.
+// Promise: tests/golden/trace-v1.cst stays readable for ever. Nobody may make it anew; a version 2
+// of the format gets its own file.
 //
-//   CUS_WRITE_GOLDEN=PATH  this test's program writes the file there (it was made so)
+//   CUS_WRITE_GOLDEN=PATH  the test's program writes the file there (it was made so)
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <string.h>

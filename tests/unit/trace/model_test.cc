@@ -1,4 +1,4 @@
-// What the model says of traces that are known.
+// Promise: the model gives the right answers for known traces.
 #include <gtest/gtest.h>
 
 #include <functional>

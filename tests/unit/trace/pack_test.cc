@@ -1,5 +1,5 @@
-// A trace that is packed where it stands is shorter and says the same; one that cannot be packed is
-// as it was, and nothing is left beside it.
+// Promise: packing a trace in place makes it shorter and keeps its content. If packing fails, the
+// trace is unchanged and no other file is left.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// The file, its writer and its reader: what is written comes back, and nothing else is there.
+// Promise: the reader returns what was written, and reports what is broken.
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <signal.h>

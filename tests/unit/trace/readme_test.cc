@@ -1,5 +1,5 @@
-// The tables of shim/trace/README.md against format.h: every field of every struct, where it
-// stands, how long it is, in order, and nothing left over.
+// Promise: the tables of shim/trace/README.md list every field of every struct of format.h, with
+// offset and length, in order, and nothing else.
 #include <gtest/gtest.h>
 #include <stddef.h>
 

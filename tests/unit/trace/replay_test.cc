@@ -1,5 +1,5 @@
-// Replayable traces and their reader: records and data come back, and what does not hold together
-// is refused with its place.
+// Promise: the reader returns the records and data of replayable traces, and refuses inconsistent
+// ones with the place of the fault.
 #include <gtest/gtest.h>
 #include <string.h>
 #include <zstd.h>

@@ -1,5 +1,5 @@
-// Makes traces of which everything is known, with the writer of shim/trace/file.h. Times go on by
-// themselves, 1000 ns a record, where a test does not set them.
+// Makes traces whose contents are all known, with the writer of shim/trace/file.h. Each record is
+// 1000 ns later than the last unless a test sets its time.
 #ifndef CUSPLICE_TESTS_UNIT_TRACE_SYNTH_H
 #define CUSPLICE_TESTS_UNIT_TRACE_SYNTH_H
 

@@ -1,5 +1,5 @@
-// Promise: while the gate is shut for a thread no other one goes in, for two seconds at most; it is
-// not shut while others are inside, or were a moment ago.
+// Promise: while the gate is shut for one thread, no other thread enters, for two seconds at most.
+// The gate does not shut while other threads are inside, or were a moment ago.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Promise: what was allocated and not freed is known; the ops of a graph are found to point at the
-// allocations around every address in their params; memory that the host uses is told apart.
+// Promise: live allocations are known, and every address in a graph's params leads to its
+// allocation. Memory that the host uses is told apart.
 #include <gtest/gtest.h>
 
 #include <algorithm>

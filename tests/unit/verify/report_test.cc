@@ -1,5 +1,5 @@
-// Promise: what was found is kept once for each place, with the arguments that differ, and the file
-// says the same as the summary.
+// Promise: a finding is kept once for each place, with the arguments that differ. File and summary
+// agree.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Promise: the clocks of what-if say what a hand reckons from the trace and the costs.
+// Promise: the clocks of what-if give what a calculation by hand from trace and costs gives.
 #include "tests/unit/whatif/program.h"
 
 extern "C" {

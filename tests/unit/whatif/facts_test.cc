@@ -1,5 +1,5 @@
-// Promise: a trace is played by the options and rules that it was recorded by; facts that make no
-// sense are no options.
+// Promise: what-if plays a trace with the options and rules of its recording, and ignores facts
+// that make no sense.
 #include <gtest/gtest.h>
 
 #include "shim/base/options.h"

@@ -1,5 +1,5 @@
-// Promise: what-if counts what the engine would have counted: the engine itself runs, on the clock
-// and the memory that the trace tells of.
+// Promise: what-if counts what the engine would have counted: it runs the engine itself, with the
+// clock and memory of the trace.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

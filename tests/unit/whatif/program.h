@@ -1,4 +1,4 @@
-// A recorded program, written by hand: what a recording would hold of it, without outcomes.
+// A recorded program written by hand: what a recording holds of it, without outcomes.
 #ifndef TESTS_UNIT_WHATIF_PROGRAM_H
 #define TESTS_UNIT_WHATIF_PROGRAM_H
 

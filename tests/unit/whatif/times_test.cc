@@ -1,4 +1,4 @@
-// Promise: what a program pays for launches, and how it goes on behind them, is read off its trace.
+// Promise: a trace tells what a program pays for launches, and how it goes on after them.
 #include "tests/unit/whatif/program.h"
 
 extern "C" {

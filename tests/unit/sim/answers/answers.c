@@ -1,6 +1,4 @@
-/*
- * Set-up, and the questions about look-up, launches, functions and contexts.
- */
+/* Set-up; questions about look-up, launches, functions and contexts. */
 #include "tests/unit/sim/answers/answers.h"
 
 #include <string.h>

@@ -1,11 +1,10 @@
 /*
- * Questions to a driver, asked of a real one (h200.txt is what it said) and of the simulated one.
+ * Questions to a driver. The same program runs on a GPU (//tests/unit/sim/answers:answers; h200.txt
+ * has the answers) and as a unit test on the simulator.
  *
- * Each ask_* function prints one line for each question, with nothing in it that differs from run
- * to run: no address, no time. The same program runs on a GPU (//tests/unit/sim/answers:answers,
- * linked to the real libcuda) and as a unit test. The simulator must answer as the GPU did; by its
- * stricter rules for executable graphs (CUSIM_GRAPH_RULES=documented) but for what documented.txt
- * lists, with the reasons.
+ * Each ask_* function prints a line for each question, without addresses or times. The simulator
+ * must answer as the GPU did. With CUSIM_GRAPH_RULES=documented it may differ where documented.txt
+ * says so, with reasons.
  */
 #ifndef TESTS_UNIT_SIM_ANSWERS_ANSWERS_H
 #define TESTS_UNIT_SIM_ANSWERS_ANSWERS_H

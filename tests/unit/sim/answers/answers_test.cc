@@ -1,6 +1,6 @@
-// The simulated driver answers as the real one did (h200.txt). With the environment variable
-// ANSWERS_DIFFERENCES, as the real one did but for what the file named there lists: an answer of
-// the H200 behind "- ", that of the simulator behind "+ ", in the order in which they are given.
+// Promise: the simulated driver answers as the real one did (h200.txt). The environment variable
+// ANSWERS_DIFFERENCES names a file of allowed differences, in order: "- " marks an answer of the
+// H200, "+ " the simulator's.
 #include "tests/unit/sim/answers/answers.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 /*
- * Questions about captures: how they end, what spoils them, what is unsafe while one is open.
+ * Questions about captures: how they end, what spoils them, and which calls are unsafe meanwhile.
  */
 #include "tests/unit/sim/answers/answers.h"
 

@@ -1,6 +1,4 @@
-/*
- * Questions about nodes of captured graphs and about what an executable graph takes.
- */
+/* Questions about nodes of captured graphs, and about what an executable graph accepts. */
 #include "tests/unit/sim/answers/answers.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /*
- * Prints the answers of whatever libcuda.so.1 is found: `answers > h200.txt` on a machine with a
- * GPU.
+ * Prints the answers of the libcuda.so.1 that the loader finds: `answers > h200.txt` on a machine
+ * with a GPU.
  */
 #include "tests/unit/sim/answers/answers.h"
 

@@ -1,6 +1,4 @@
-/*
- * Questions about addresses, ranges, registration and events.
- */
+/* Questions about addresses, ranges, registration and events. */
 #include "tests/unit/sim/answers/answers.h"
 
 #include <stdint.h>
