@@ -237,13 +237,13 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
         cus_json_number(w, fallback_keys[i], c->fallbacks[i]);
     cus_json_number(w, "withholding_off", c->fallbacks[CUS_FALLBACK_OFF]); /* put_old_keys */
     cus_json_close(w, '}');
+    put_old_keys(w, c, facts->report ? facts->report->off : NULL);
     if (facts->n_steps)
         put_steps(w, facts->steps, facts->n_steps);
     if (facts->report)
         put_report(w, facts->report);
     if (facts->segment_list_json)
         cus_json_raw(w, "segment_list", facts->segment_list_json);
-    put_old_keys(w, c, facts->report ? facts->report->off : NULL);
     cus_json_close(w, '}');
 }
 
