@@ -3,8 +3,8 @@
  * streams and executable graphs of a context in pools. To enlarge a pool, the driver waits until
  * nothing runs in the context, and meanwhile holds a lock that every launch needs. Runs on program
  * threads inside hooks. The build lock, which is innermost, guards room; the engine's lock guards
- * `freed`. Only a stream that is alive is asked: a thread that is about to let a stream die clears
- * `askable` first, under the build lock.
+ * `freed`. The driver is asked about living streams
+ * alone: a thread that is about to let a stream die clears `askable` first, under the build lock.
  */
 #include <time.h>
 

@@ -1,10 +1,9 @@
 /*
  * The submit thread, and the threads that submit to it and wait for it. The submit thread starts
- * with the first submitted segment, takes no lock of the library, and has no context current
- * between two segments. After a segment it looks for the next one for a moment, then sleeps until
- * woken. A thread that waits holds the engine's lock and takes a segment that is still queued
- * itself. Gain on Llama against plain: 1.48 to 1.51 times as fast with it, 1.29 without
- * (RESULTS.md).
+ * with the first submitted segment and takes no lock of the library. After a segment it looks for
+ * the next one for a moment, then sleeps until woken. A thread that waits holds the engine's lock
+ * and takes a segment that is still queued itself. Gain: Llama runs 1.48 to 1.51 times as fast as
+ * plain with the submit thread, and 1.29 times as fast without it (tests/gpu/RESULTS.md).
  */
 #include "shim/stream/submit.h"
 
