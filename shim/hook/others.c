@@ -227,7 +227,7 @@ const char *cus_others_start(void) {
     return reason;
 }
 
-void cus_others_met(const void *function, unsigned row) {
+void cus_others_note(const void *function, unsigned row) {
     const struct cus_other *other = cus_others_behind(cus_real_others(), function);
     if (!other || !cus_real_is_launch(row))
         return;

@@ -63,6 +63,6 @@ void cus_others_tell(const struct cus_others *others);
 const char *cus_others_start(void);
 /* Called by a look-up if an interposer behind answered with a function of its own that it did
  * not show when the table was filled. */
-void cus_others_met(const void *function, unsigned row);
+void cus_others_note(const void *function, unsigned row);
 
 #endif

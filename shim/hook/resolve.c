@@ -56,7 +56,7 @@ static void *watch_other(void *function, const char *name) {
     int row = cus_api_find(name);
     if (row < 0 || !cus_entry_hooks[row] || !CUS_HAZARD(G3))
         return function;
-    cus_others_met(function, (unsigned)row);
+    cus_others_note(function, (unsigned)row);
     void *stub = cus_spare_stub(function, name, CUS_SPARE_UNKNOWN);
     return stub ? stub : function;
 }

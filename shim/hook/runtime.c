@@ -57,7 +57,7 @@ static inline __attribute__((always_inline)) bool ready(void) {
            cus_guard_ready();
 }
 static inline __attribute__((always_inline)) bool may_match(CUstream stream, enum cus_abi abi) {
-    return ready() && cus_hot_aimed(stream, abi);
+    return ready() && cus_hot_is_cached(stream, abi);
 }
 
 /* ---- learning ---- */
@@ -139,7 +139,7 @@ static void learn(uint32_t tag, const void *kernel, const struct cus_runtime_loo
 static bool watches(const struct cus_runtime_look *look, CUstream stream, enum cus_abi abi) {
     return look->worth && __atomic_load_n(&cus_runtime_open, __ATOMIC_ACQUIRE) &&
            cus_guard_ready() && !cus_runtime_watch.on &&
-           (!look->handle || cus_hot_aimed(stream, abi));
+           (!look->handle || cus_hot_is_cached(stream, abi));
 }
 
 /* Makes the driver's hook leave the hot path, so that it reports the launch to cus_runtime_saw. */
@@ -284,14 +284,14 @@ NOINLINE static int tail(void **args) {
             return FAR(symbol);                                                                    \
         }                                                                                          \
         if (__builtin_expect(!handle || !here, 0)) {                                               \
-            if (settled && !cus_hot_aimed(stream, abi_))                                           \
+            if (settled && !cus_hot_is_cached(stream, abi_))                                       \
                 return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);             \
             return FAR(symbol);                                                                    \
         }                                                                                          \
         cus_thread_self.depth = 1;                                                                 \
         /* A signal handler launches before this, or its launch goes straight to the driver. */    \
         __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
-        if (!__builtin_expect(cus_hot_aimed(stream, abi_), 1)) {                                   \
+        if (!__builtin_expect(cus_hot_is_cached(stream, abi_), 1)) {                               \
             cus_thread_self.depth = 0;                                                             \
             return ((launch_fn *)real)(kernel, grid, block, args, shared, stream);                 \
         }                                                                                          \

@@ -150,7 +150,7 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
         return NULL;
     }
     if (node->segment && node->segment->nodes[0] != node && plan->cur->expect->join == node)
-        cus_learn_met(plan, plan->cur->expect);
+        cus_learn_reached(plan, plan->cur->expect);
     if (++node->visits == 1 && plan->advice)
         cus_advice_reached(plan, node);
     plan->warm_ops += node->visits > plan->limits.warmup + WARM_AFTER;

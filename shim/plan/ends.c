@@ -267,7 +267,7 @@ static void part_again(struct cus_plan *plan, struct cus_node *alias) {
  * segment gets a boundary in front of the node. If the boundary would leave one op alone on either
  * side, that op would never be in a graph again. Then the alias becomes a node of its own instead,
  * and the path merges later. */
-void cus_learn_met(struct cus_plan *plan, struct cus_node *alias) {
+void cus_learn_reached(struct cus_plan *plan, struct cus_node *alias) {
     struct cus_node *node = alias->join;
     struct cus_segment *segment = node->segment;
     struct cus_node *before = (struct cus_node *)(uintptr_t)node->key.parent;

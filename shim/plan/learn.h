@@ -54,7 +54,7 @@ void cus_learn_keep(struct cus_plan *plan, struct cus_segment *segment,
                     struct cus_variant *variant);
 /* A path came by this alias to a node inside of that node's segment. May drop the segment, or make
  * the alias a node of its own. */
-void cus_learn_met(struct cus_plan *plan, struct cus_node *alias);
+void cus_learn_reached(struct cus_plan *plan, struct cus_node *alias);
 /* Is the segment that begins now to be timed? */
 bool cus_learn_wants_time(const struct cus_segment *segment);
 /* A segment was launched. If its ops were timed, looks for a pause of the host. May drop the

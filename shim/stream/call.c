@@ -148,7 +148,7 @@ bool cus_call_spins(struct cus_context *context, const struct cus_call *call) {
            policy_of(context, call) == CUS_POLICY_NEVER_DEFER;
 }
 
-void cus_call_met(struct cus_context *context, const struct cus_call *call) {
+void cus_call_note_function(struct cus_context *context, const struct cus_call *call) {
     cus_kinds_learn(context, call->launch);
 }
 

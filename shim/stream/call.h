@@ -21,7 +21,7 @@ struct cus_call {
     /* For the trace (trace.h). */
     uint64_t began; /* trace ticks; 0: the call is not recorded */
     struct cst_op *record;
-    bool told; /* the op was described to the trace, if there was room */
+    bool traced; /* the op was described to the trace, if there was room */
     bool deferred;
     enum cus_eager eager; /* if not deferred: the counter */
     enum cus_why why;
@@ -35,7 +35,7 @@ bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_
 /* Does a rule say never_defer about this op? Costs one load if there is no such rule. */
 bool cus_call_spins(struct cus_context *context, const struct cus_call *call);
 /* Called after the first launch of a function succeeded. */
-void cus_call_met(struct cus_context *context, const struct cus_call *call);
+void cus_call_note_function(struct cus_context *context, const struct cus_call *call);
 
 /* Makes the program's own call, through the real function of the symbol it called. No lock held. */
 CUresult cus_call_real(const struct cus_call *call);
@@ -57,7 +57,7 @@ static inline CUresult cus_call_answer(struct cus_engine *engine, CUresult resul
 /* The stream has no engine, or nothing is deferred in this process now (not `on`). */
 CUresult cus_pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext current, bool on);
 /* The stream is demoted, or the thread has suspended deferral. */
-CUresult cus_pass_left_alone(struct cus_engine *engine, struct cus_call *call);
+CUresult cus_pass_demoted(struct cus_engine *engine, struct cus_call *call);
 /* An op of no bytes does nothing and orders nothing, so it is no break. Only its errors matter
  * (HAZARDS A14). */
 CUresult cus_pass_empty(struct cus_call *call);

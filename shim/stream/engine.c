@@ -313,7 +313,7 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
     struct cus_op op;
     enum cus_why why = CUS_WHY_FIRST;
     if (first)
-        cus_call_met(context, call);
+        cus_call_note_function(context, call);
     if (!kind && !first)
         return why;
     cus_lock_take(&engine->lock);
@@ -475,7 +475,7 @@ static CUresult carry_out(struct cus_call *call) {
             cus_flush_engine(engine, CUS_CAUSE_APP, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
             call->why = CUS_WHY_SUSPENDED;
             cus_tally_alone(&cus_tally_none, call->why);
-            return cus_pass_left_alone(engine, call);
+            return cus_pass_demoted(engine, call);
         }
         call->why = CUS_WHY_DEMOTED;
         if (__atomic_load_n(&engine->demoted, __ATOMIC_RELAXED)) {
@@ -483,7 +483,7 @@ static CUresult carry_out(struct cus_call *call) {
              * that is kept. */
             cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_FOREIGN_THREAD,
                              CUS_CUT_OTHER);
-            return cus_pass_left_alone(engine, call);
+            return cus_pass_demoted(engine, call);
         }
         cus_lock_take(&engine->lock);
         /* Before the lock was taken, another thread may have closed the engine because a context
@@ -500,7 +500,7 @@ static CUresult carry_out(struct cus_call *call) {
     engine->counters.ops[call->type]++;
     engine->arrived += arrives;
     /* The thread comes back from another stream. Ops that the thread had deferred here were issued
-     * when it left. If there were none, the plan is told of the break only now. */
+     * when it left. If there were none, the plan hears of the break only now. */
     if (__atomic_load_n(&engine->owner, __ATOMIC_RELAXED) != thread)
         take_over(thread, engine);
     else if (arrives && !engine->pending)
@@ -520,7 +520,7 @@ static inline CUresult run(struct cus_call *call, CUresult (*go)(struct cus_call
     if (!cus_recording())
         return go(call);
     call->record = NULL;
-    call->told = call->deferred = false;
+    call->traced = call->deferred = false;
     call->eager = CUS_EAGER_PASSTHROUGH;
     call->why = (enum cus_why)0;
     cus_trace_op_begin(call);

@@ -21,10 +21,11 @@
  * (may_defer in engine.c), and a thread that changes one of them issues the segment first. Only
  * what may change from op to op is checked.
  *
- * If the process is recorded, the same code runs with a `told` (cus_recorded_...). Before the op is
- * deferred, `told` reserves room for the op's record; without room the op goes to
+ * If the process is recorded, the same code runs with a `traced` (cus_recorded_...). Before the op
+ * is deferred, `traced` reserves room for the op's record; without room the op goes to
  * cus_engine_launch. The record is written afterwards, from what the node now stands for. In a
- * process that is not recorded, `told` is a constant or NULL, so the compiler removes all of it. */
+ * process that is not recorded, `traced` is a constant or NULL, so the compiler removes all of it.
+ */
 
 #define CUS_HOT static inline __attribute__((always_inline))
 
@@ -49,7 +50,7 @@ static inline bool cus_hot_untied(const struct cus_engine *engine) {
  * thread's `pending`, and its lock is the one to take. The caller asks the driver for the
  * current context last, just before the op is deferred: then no compared value must be kept over
  * that call. */
-CUS_HOT bool cus_hot_aimed(CUstream handle, enum cus_abi abi) {
+CUS_HOT bool cus_hot_is_cached(CUstream handle, enum cus_abi abi) {
     return cus_thread_self.cached_stream[abi] == handle;
 }
 /* Takes the lock only if it is free: a thread that need not wait saves no registers for a wait. */
@@ -65,7 +66,7 @@ CUS_HOT bool cus_hot_good(const struct cus_engine *engine) {
 CUS_HOT struct cus_engine *cus_hot_enter(CUstream handle, enum cus_abi abi) {
     /* Makes a change visible that a signal handler made before the depth was 1. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (!cus_hot_aimed(handle, abi))
+    if (!cus_hot_is_cached(handle, abi))
         return NULL;
     struct cus_engine *engine = cus_thread_self.cached_engine;
     cus_lock_take(&engine->lock);
@@ -92,18 +93,18 @@ CUS_HOT struct cus_traced cus_traced_begin(enum cus_abi abi) {
 
 /* Is there room for the record, and have the stream and kind that it names a number? Engine lock
  * held. */
-CUS_HOT bool cus_traced_fits(struct cus_traced *told, const struct cus_engine *engine,
+CUS_HOT bool cus_traced_fits(struct cus_traced *traced, const struct cus_engine *engine,
                              const struct cus_kind *kind) {
-    if (!told || !told->began)
+    if (!traced || !traced->began)
         return true;
-    told->bytes = (uint32_t)sizeof(struct cst_op) + ((kind->param_bytes + 7u) & ~7u);
-    told->kind = __atomic_load_n(&kind->traced, __ATOMIC_ACQUIRE);
-    if (!told->kind || cus_record_on_op ||
+    traced->bytes = (uint32_t)sizeof(struct cst_op) + ((kind->param_bytes + 7u) & ~7u);
+    traced->kind = __atomic_load_n(&kind->traced, __ATOMIC_ACQUIRE);
+    if (!traced->kind || cus_record_on_op ||
         engine->traced_epoch != __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE))
         return false;
-    told->values = cus_plan_before(&engine->plan);
-    told->ring = cus_ring_mine;
-    return cus_ring_fits(told->ring, told->bytes);
+    traced->values = cus_plan_before(&engine->plan);
+    traced->ring = cus_ring_mine;
+    return cus_ring_fits(traced->ring, traced->bytes);
 }
 
 /* The values of a node have the same layout as the end of a record. */
@@ -113,22 +114,22 @@ _Static_assert(sizeof(struct cst_op) - offsetof(struct cst_op, dims) == sizeof(s
                "a record ends as an image does");
 
 /* Writes the record of the op that was deferred last. Engine lock held. */
-CUS_HOT void cus_traced_put(const struct cus_traced *told, const struct cus_engine *engine) {
-    if (!told || !told->began)
+CUS_HOT void cus_traced_put(const struct cus_traced *traced, const struct cus_engine *engine) {
+    if (!traced || !traced->began)
         return;
-    struct cus_ring *ring = told->ring;
+    struct cus_ring *ring = traced->ring;
     struct cst_op *record = cus_ring_room(ring);
-    const struct cus_values *values = cus_plan_after(&engine->plan, told->values);
-    uint64_t head = ring->held | (uint64_t)(told->bytes / 8) << 16;
+    const struct cus_values *values = cus_plan_after(&engine->plan, traced->values);
+    uint64_t head = ring->held | (uint64_t)(traced->bytes / 8) << 16;
     memcpy(&record->head, &head, sizeof head);
-    record->head.ns = told->began;
-    record->kind = told->kind;
+    record->head.ns = traced->began;
+    record->kind = traced->kind;
     record->stream = engine->traced;
     record->result = CUDA_SUCCESS;
     record->eager = record->why = 0;
     memcpy(record->dims, values, sizeof *values);
     const uint8_t *from = values->params;
-    uint8_t *to = (uint8_t *)(record + 1), *end = (uint8_t *)record + told->bytes;
+    uint8_t *to = (uint8_t *)(record + 1), *end = (uint8_t *)record + traced->bytes;
     /* A few words are copied without a call. */
     for (; to + 16 <= end; to += 16, from += 16) {
         memcpy(to, from, 16);
@@ -136,27 +137,27 @@ CUS_HOT void cus_traced_put(const struct cus_traced *told, const struct cus_engi
     }
     if (to < end)
         memcpy(to, from, 8);
-    record->abi = told->abi;
-    record->host_ns = cus_ring_took(ring, told->began);
-    cus_ring_put(ring, told->bytes);
+    record->abi = traced->abi;
+    record->host_ns = cus_ring_took(ring, traced->began);
+    cus_ring_put(ring, traced->bytes);
 }
 
 /* Defers the expected op and gives the lock back. */
 CUS_HOT void cus_hot_took(struct cus_engine *engine, enum cus_op_type type,
-                          const struct cus_traced *told) {
+                          const struct cus_traced *traced) {
     cus_plan_took(&engine->plan);
-    cus_traced_put(told, engine);
+    cus_traced_put(traced, engine);
     engine->counters.ops[type]++;
-    engine->counters.runtime += told && told->runtime;
+    engine->counters.runtime += traced && traced->runtime;
     __atomic_store_n(&engine->owner, &cus_thread_self, __ATOMIC_RELAXED);
     cus_engine_unlock(engine);
 }
 
 /* Ends a hot path. `as_values`: the op is the expected one, and the node holds its values. */
 CUS_HOT bool cus_hot_leave(struct cus_engine *engine, enum cus_op_type type, bool as_values,
-                           const struct cus_traced *told) {
+                           const struct cus_traced *traced) {
     if (as_values && cus_hot_same_context(&cus_thread_self)) {
-        cus_hot_took(engine, type, told);
+        cus_hot_took(engine, type, traced);
         return true;
     }
     cus_engine_unlock(engine);
@@ -263,34 +264,34 @@ CUS_HOT bool cus_hot_arguments(const struct cus_kind *kind, void *const *params,
 }
 
 /* Ends a launch whose shape differs from the node's. Not inlined, to keep the path of equal shapes
- * small. `told` is a copy, so that the other path can keep its own in registers. */
+ * small. `traced` is a copy, so that the other path can keep its own in registers. */
 __attribute__((noinline, unused)) static bool cus_hot_leave_shape(struct cus_engine *engine,
                                                                   struct cus_dims dims,
                                                                   void **params, void **extra,
-                                                                  struct cus_traced told) {
+                                                                  struct cus_traced traced) {
     struct cus_plan *plan = &engine->plan;
     const struct cus_kind *kind = plan->at->kind;
     const uint8_t *flat;
-    if (!cus_traced_fits(&told, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
+    if (!cus_traced_fits(&traced, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
         !cus_hot_same_context(&cus_thread_self) ||
         !cus_plan_request_shape(plan, dims, params, flat)) {
         cus_engine_unlock(engine);
         return false;
     }
-    cus_hot_took(engine, CUS_OP_LAUNCH, &told);
+    cus_hot_took(engine, CUS_OP_LAUNCH, &traced);
     return true;
 }
 
 /* Ends a launch of the expected function. */
 CUS_HOT bool cus_hot_leave_launch(struct cus_engine *engine, struct cus_dims dims, void **params,
-                                  void **extra, struct cus_traced *told) {
+                                  void **extra, struct cus_traced *traced) {
     struct cus_plan *plan = &engine->plan;
     const struct cus_kind *kind = plan->at->kind;
     const uint8_t *flat;
     if (__builtin_expect(!cus_plan_same_dims(plan, dims), 0))
         return cus_hot_leave_shape(engine, dims, params, extra,
-                                   told ? *told : (struct cus_traced){.began = 0});
-    if (!cus_traced_fits(told, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
+                                   traced ? *traced : (struct cus_traced){.began = 0});
+    if (!cus_traced_fits(traced, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
         !cus_hot_same_context(&cus_thread_self)) {
         cus_engine_unlock(engine);
         return false;
@@ -299,24 +300,24 @@ CUS_HOT bool cus_hot_leave_launch(struct cus_engine *engine, struct cus_dims dim
         cus_plan_request_flat(plan, flat);
     else if (__builtin_expect(cus_plan_differs(plan, params), 0))
         cus_plan_request(plan, params);
-    cus_hot_took(engine, CUS_OP_LAUNCH, told);
+    cus_hot_took(engine, CUS_OP_LAUNCH, traced);
     return true;
 }
 
 /* True: the launch is deferred. False: nothing was done. */
 CUS_HOT bool cus_traced_launch(CUfunction f, struct cus_dims dims, CUstream handle,
                                enum cus_abi abi, void **params, void **extra,
-                               struct cus_traced *told) {
+                               struct cus_traced *traced) {
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
     if (engine->plan.at->plain == f)
-        return cus_hot_leave_launch(engine, dims, params, extra, told);
-    return cus_hot_leave(engine, CUS_OP_LAUNCH, false, told);
+        return cus_hot_leave_launch(engine, dims, params, extra, traced);
+    return cus_hot_leave(engine, CUS_OP_LAUNCH, false, traced);
 }
 
 CUS_HOT bool cus_traced_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi,
-                                  void **params, void **extra, struct cus_traced *told) {
+                                  void **params, void **extra, struct cus_traced *traced) {
     struct cus_engine *engine = cus_hot_enter(config->hStream, abi);
     if (!engine)
         return false;
@@ -326,8 +327,8 @@ CUS_HOT bool cus_traced_launch_ex(const CUlaunchConfig *config, CUfunction f, en
     const struct cus_kind *kind = cus_plan_midst(&engine->plan);
     if (kind && kind->handle == f && kind->type == CUS_OP_LAUNCH &&
         cus_kinds_has_attrs(kind, config->attrs, config->numAttrs))
-        return cus_hot_leave_launch(engine, dims, params, extra, told);
-    return cus_hot_leave(engine, CUS_OP_LAUNCH, false, told);
+        return cus_hot_leave_launch(engine, dims, params, extra, traced);
+    return cus_hot_leave(engine, CUS_OP_LAUNCH, false, traced);
 }
 
 _Static_assert(sizeof(struct cus_memset_params) == 24 &&
@@ -349,7 +350,7 @@ CUS_HOT bool cus_hot_memory(struct cus_engine *engine, uint64_t wide, const uint
 }
 
 CUS_HOT bool cus_traced_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width,
-                               CUstream handle, enum cus_abi abi, struct cus_traced *told) {
+                               CUstream handle, enum cus_abi abi, struct cus_traced *traced) {
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
@@ -357,13 +358,13 @@ CUS_HOT bool cus_traced_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, s
     const uint64_t params[] = {dst, 0, value | (uint64_t)1 << 32}; /* struct cus_memset_params */
     return cus_hot_leave(engine, CUS_OP_MEMSET,
                          kind && kind->type == CUS_OP_MEMSET && kind->elem == elem &&
-                             kind->abis >> abi & 1 && cus_traced_fits(told, engine, kind) &&
+                             kind->abis >> abi & 1 && cus_traced_fits(traced, engine, kind) &&
                              cus_hot_memory(engine, width, params, 3),
-                         told);
+                         traced);
 }
 
 CUS_HOT bool cus_traced_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes,
-                             CUstream handle, enum cus_abi abi, struct cus_traced *told) {
+                             CUstream handle, enum cus_abi abi, struct cus_traced *traced) {
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
@@ -371,15 +372,15 @@ CUS_HOT bool cus_traced_copy(enum cus_copy_form form, uint64_t dst, uint64_t src
     const uint64_t params[] = {dst, src}; /* struct cus_copy_params */
     return cus_hot_leave(engine, CUS_OP_COPY,
                          kind && kind->type == CUS_OP_COPY && kind->copy_form == form &&
-                             kind->abis >> abi & 1 && cus_traced_fits(told, engine, kind) &&
+                             kind->abis >> abi & 1 && cus_traced_fits(traced, engine, kind) &&
                              cus_hot_memory(engine, bytes, params, 2),
-                         told);
+                         traced);
 }
 
 CUS_HOT bool cus_recorded_launch(CUfunction f, struct cus_dims dims, CUstream handle,
                                  enum cus_abi abi, void **params, void **extra) {
-    struct cus_traced told = cus_traced_begin(abi);
-    return cus_traced_launch(f, dims, handle, abi, params, extra, &told);
+    struct cus_traced traced = cus_traced_begin(abi);
+    return cus_traced_launch(f, dims, handle, abi, params, extra, &traced);
 }
 
 /* The other ops, in a process that is not recorded and in one that is. */
@@ -388,8 +389,8 @@ CUS_HOT bool cus_recorded_launch(CUfunction f, struct cus_dims dims, CUstream ha
         return cus_traced_##name(__VA_ARGS__, NULL);                                               \
     }                                                                                              \
     CUS_HOT bool cus_recorded_##name parameters {                                                  \
-        struct cus_traced told = cus_traced_begin(abi);                                            \
-        return cus_traced_##name(__VA_ARGS__, &told);                                              \
+        struct cus_traced traced = cus_traced_begin(abi);                                          \
+        return cus_traced_##name(__VA_ARGS__, &traced);                                            \
     }
 CUS_TRACED(launch_ex,
            (const CUlaunchConfig *config, CUfunction f, enum cus_abi abi, void **params,

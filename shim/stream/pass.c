@@ -59,7 +59,7 @@ static CUresult pass(struct cus_engine *engine, struct cus_context *context,
     if (untracked)
         cus_room_begins(call->stream, current);
     if (fresh && result == CUDA_SUCCESS)
-        cus_call_met(context, call);
+        cus_call_note_function(context, call);
     if (engine && call->began)
         tell(engine, call);
     return result;
@@ -76,7 +76,7 @@ CUresult cus_pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext
     return on ? pass(NULL, context, call) : cus_call_real(call);
 }
 
-CUresult cus_pass_left_alone(struct cus_engine *engine, struct cus_call *call) {
+CUresult cus_pass_demoted(struct cus_engine *engine, struct cus_call *call) {
     uint64_t left = __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED);
     if (left)
         cus_demoted_op(engine, left, call->type,

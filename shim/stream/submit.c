@@ -32,8 +32,8 @@ enum {
     GAIN_NS = 1000000, /* most gain in ns that is remembered */
     /* Segments of the first back-off. Each later one is twice as long, unless submitting paid
      * meanwhile. */
-    REST = 256,
-    REST_MAX = 1 << 16,
+    BACKOFF = 256,
+    BACKOFF_MAX = 1 << 16,
     /* Graphs that async_ratio covers; so many that a back-off or two hardly change it. */
     LATELY = 1024
 };
@@ -47,7 +47,7 @@ static struct {
     struct cus_engine *has;
     uint32_t asleep;                      /* atomic, futex */
     enum { NOT, STARTED, NEVER } started; /* atomic */
-} second __attribute__((aligned(CUS_LINE)));
+} submitter __attribute__((aligned(CUS_LINE)));
 
 /* ---- the thread ---- */
 
@@ -82,7 +82,7 @@ static void work(struct cus_submit *submit) {
         became = carry_out(submit);
         cus_context_leave(pushed);
     }
-    __atomic_store_n(&second.has, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&submitter.has, NULL, __ATOMIC_RELEASE);
     __atomic_store_n(&submit->state, became, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&submit->sleeps, __ATOMIC_SEQ_CST))
         cus_futex_wake(&submit->state, 1);
@@ -96,14 +96,14 @@ static bool take(struct cus_submit *submit) {
 
 /* The queued segment; NULL: none. */
 static struct cus_submit *given(void) {
-    struct cus_engine *engine = __atomic_load_n(&second.has, __ATOMIC_SEQ_CST);
+    struct cus_engine *engine = __atomic_load_n(&submitter.has, __ATOMIC_SEQ_CST);
     bool is =
         engine && __atomic_load_n(&engine->submit.state, __ATOMIC_SEQ_CST) == CUS_SUBMIT_QUEUED;
     return is ? &engine->submit : NULL;
 }
 
 static struct cus_submit *given_soon(void) {
-    uint64_t until = cus_clock_ns() + second.look_ns;
+    uint64_t until = cus_clock_ns() + submitter.look_ns;
     struct cus_submit *submit;
     do {
         for (int i = 0; i < LOOKS; i++) {
@@ -120,12 +120,12 @@ static struct cus_submit *given_soon(void) {
 static struct cus_submit *given_late(void) {
     struct cus_submit *submit;
     for (;;) {
-        __atomic_store_n(&second.asleep, 1, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&submitter.asleep, 1, __ATOMIC_SEQ_CST);
         if ((submit = given()))
             break;
-        cus_futex_wait(&second.asleep, 1, 0);
+        cus_futex_wait(&submitter.asleep, 1, 0);
     }
-    __atomic_store_n(&second.asleep, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&submitter.asleep, 0, __ATOMIC_SEQ_CST);
     return submit;
 }
 
@@ -152,8 +152,8 @@ void cus_submit_start(void) {
     unsigned n = cus_thread_processors(), quota = cus_processors_quota("");
     if (quota && quota < n)
         n = quota;
-    second.alone = n < PROCESSORS;
-    second.look_ns = n < SPARE ? 0 : (uint64_t)cus_options()->submit_look_us * 1000;
+    submitter.alone = n < PROCESSORS;
+    submitter.look_ns = n < SPARE ? 0 : (uint64_t)cus_options()->submit_look_us * 1000;
 }
 
 static void start(void) {
@@ -161,7 +161,7 @@ static void start(void) {
     bool failed = cus_thread_start(&thread, NULL) != 0;
     if (failed)
         cus_log(CUS_INFO, "stream", "no second thread could be started: nothing is submitted");
-    __atomic_store_n(&second.started, failed ? NEVER : STARTED, __ATOMIC_RELEASE);
+    __atomic_store_n(&submitter.started, failed ? NEVER : STARTED, __ATOMIC_RELEASE);
 }
 
 bool cus_submit_claim(struct cus_engine *engine) {
@@ -170,16 +170,16 @@ bool cus_submit_claim(struct cus_engine *engine) {
         cus_virtual_submit = true;
         return false;
     }
-    if (second.alone || __atomic_load_n(&second.started, __ATOMIC_ACQUIRE) == NEVER ||
-        !__atomic_compare_exchange_n(&second.has, &nobody, engine, false, __ATOMIC_SEQ_CST,
+    if (submitter.alone || __atomic_load_n(&submitter.started, __ATOMIC_ACQUIRE) == NEVER ||
+        !__atomic_compare_exchange_n(&submitter.has, &nobody, engine, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_RELAXED))
         return false;
     /* Only the thread that reserved the submit thread is here. */
-    if (__atomic_load_n(&second.started, __ATOMIC_RELAXED) == NOT)
+    if (__atomic_load_n(&submitter.started, __ATOMIC_RELAXED) == NOT)
         start();
-    if (second.started == STARTED)
+    if (submitter.started == STARTED)
         return true;
-    __atomic_store_n(&second.has, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&submitter.has, NULL, __ATOMIC_RELEASE);
     return false;
 }
 
@@ -193,9 +193,9 @@ void cus_submit_queue(struct cus_engine *engine, struct cus_variant *variant, ui
     submit->places = variant->segment->places;
     submit->image = variant->image;
     __atomic_store_n(&submit->state, CUS_SUBMIT_QUEUED, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&second.asleep, __ATOMIC_SEQ_CST)) {
-        __atomic_store_n(&second.asleep, 0, __ATOMIC_SEQ_CST);
-        cus_futex_wake(&second.asleep, 1);
+    if (__atomic_load_n(&submitter.asleep, __ATOMIC_SEQ_CST)) {
+        __atomic_store_n(&submitter.asleep, 0, __ATOMIC_SEQ_CST);
+        cus_futex_wake(&submitter.asleep, 1);
     }
     submit->credit_ns += (int64_t)(submit->alone_ns - (cus_clock_ns() - began));
 }
@@ -244,9 +244,9 @@ bool cus_submit_wait_for(struct cus_submit *submit, uint64_t ns) {
  * thread and the waits for it, which are long if other threads need the processors. */
 
 static void backoff(struct cus_submit *submit) {
-    submit->backoffs = submit->backoffs ? submit->backoffs * 2 : REST;
-    if (submit->backoffs > REST_MAX)
-        submit->backoffs = REST_MAX;
+    submit->backoffs = submit->backoffs ? submit->backoffs * 2 : BACKOFF;
+    if (submit->backoffs > BACKOFF_MAX)
+        submit->backoffs = BACKOFF_MAX;
     submit->backoff = submit->backoffs;
     submit->credit_ns = 0;
     submit->alone = 0;

@@ -272,8 +272,8 @@ static uint32_t opaque_number(const struct cus_call *call, CUcontext current) {
 /* ---- ops ---- */
 
 void cus_trace_op_begin(struct cus_call *call) {
-    call->told = cus_thread_self.in_traced_call;
-    if (call->told)
+    call->traced = cus_thread_self.in_traced_call;
+    if (call->traced)
         return;
     cus_thread_self.in_traced_call = true;
     call->eager = CUS_EAGER_PASSTHROUGH; /* unless a later place knows better */
@@ -293,9 +293,9 @@ static void put_params(const struct cus_op *op, uint8_t *to) {
 
 void cus_trace_op_is(struct cus_call *call, struct cus_engine *engine, struct cus_kind *kind,
                      const struct cus_op *op) {
-    if (call->told)
+    if (call->traced)
         return;
-    call->told = true;
+    call->traced = true;
     struct cus_context *context = engine->context;
     uint32_t number = kind_number(context, kind);
     uint32_t stream = locked_number(engine);
@@ -339,7 +339,7 @@ void cus_trace_op_end(struct cus_call *call, CUresult result) {
         return;
     cus_thread_self.in_traced_call = false;
     uint32_t took = cus_ticks_since(call->began);
-    if (!call->told)
+    if (!call->traced)
         opaque(call);
     struct cst_op *record = call->record;
     if (!record) {
@@ -421,7 +421,7 @@ void cus_trace_flush(struct cus_engine *engine, uint32_t n, const char *cause,
     cus_record_commit();
 }
 
-void cus_trace_launch(struct cus_engine *engine, const struct cus_tapped_launch *launch) {
+void cus_trace_launch(struct cus_engine *engine, const struct cus_trace_of_launch *launch) {
     uint32_t stream = locked_number(engine);
     struct cst_launch *record = cus_record_event(CST_LAUNCH, sizeof *record, launch->began);
     if (!record)

@@ -51,14 +51,14 @@ void cus_trace_op_is(struct cus_call *call, struct cus_engine *engine, struct cu
  * held. `cause` must stay valid for ever. */
 void cus_trace_flush(struct cus_engine *engine, uint32_t n, const char *cause,
                      enum cus_break reason);
-struct cus_tapped_launch {
+struct cus_trace_of_launch {
     uint64_t began; /* trace ticks */
     uint32_t took;  /* ns from then on (cus_ticks_since) */
     uint32_t n, segment, variant, patched;
     enum cst_choice choice;
     uint64_t build_ns, bytes;
 };
-void cus_trace_launch(struct cus_engine *engine, const struct cus_tapped_launch *launch);
+void cus_trace_launch(struct cus_engine *engine, const struct cus_trace_of_launch *launch);
 /* A segment was formed. Engine lock held. */
 void cus_trace_segment(struct cus_engine *engine, const struct cus_segment *segment);
 /* The driver was asked about an address. */

@@ -69,7 +69,7 @@ void ExpectWhole(const cus_plan &plan) {
     }
 }
 
-TEST(Parting, RandomStepsThatBeginAlikeAreFaithful) {
+TEST(Prefix, RandomStepsThatBeginAlikeAreFaithful) {
     unsigned turned = 0, graphs = 0;
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         std::mt19937 random(seed);
@@ -146,7 +146,7 @@ cus_segment *Led(const Program &program) {
 }
 
 // The tail is another one than last time: it is not the segment that is foreseen.
-TEST(Parting, MemoryNodesOfTheOtherSegmentAreNotReliedUponEither) {
+TEST(Prefix, MemoryNodesOfTheOtherSegmentAreNotReliedUponEither) {
     Program program;
     program.Kind("copy")->type = CUS_OP_COPY;
     auto step = [&](const char *tail, uint32_t epoch) {
@@ -179,7 +179,7 @@ TEST(Parting, MemoryNodesOfTheOtherSegmentAreNotReliedUponEither) {
     ExpectFaithful(program);
 }
 
-TEST(Parting, EachShapeOfWhatTheyHaveInCommonHasAGraph) {
+TEST(Prefix, EachShapeOfWhatTheyHaveInCommonHasAGraph) {
     Program program;
     std::mt19937 random(1);
     for (int round = 0; round < 120; round++) {
@@ -197,7 +197,7 @@ TEST(Parting, EachShapeOfWhatTheyHaveInCommonHasAGraph) {
 }
 
 // The graph of the other segment has one shape for it, too.
-TEST(Parting, AShapeOfWhatTheyHaveInCommonThatNeverCameIsPatched) {
+TEST(Prefix, AShapeOfWhatTheyHaveInCommonThatNeverCameIsPatched) {
     Program program({2, 4, 64, 0, 1, 100000, CUS_MODE_PIECEWISE});
     auto step = [&](const char *tail, uint32_t grid) {
         program.Op("head");
@@ -216,7 +216,7 @@ TEST(Parting, AShapeOfWhatTheyHaveInCommonThatNeverCameIsPatched) {
     ExpectFaithful(program);
 }
 
-TEST(Parting, AtABoundaryAllOfThemEnd) {
+TEST(Prefix, AtABoundaryAllOfThemEnd) {
     Program program;
     for (int i = 0; i < 8; i++) {
         for (const char *tail : {"k", "j", "l"}) {
@@ -238,7 +238,7 @@ TEST(Parting, AtABoundaryAllOfThemEnd) {
     ExpectFaithful(program);
 }
 
-TEST(Parting, NoneIsMadeAcrossABoundary) {
+TEST(Prefix, NoneIsMadeAcrossABoundary) {
     Program program;
     for (int i = 0; i < 6; i++) {
         program.Op("head");
@@ -263,7 +263,7 @@ TEST(Parting, NoneIsMadeAcrossABoundary) {
     ExpectFaithful(program);
 }
 
-TEST(Parting, WhatIsDroppedIsWaitedForBehindWhatTheyHaveInCommon) {
+TEST(Prefix, WhatIsDroppedIsWaitedForBehindWhatTheyHaveInCommon) {
     for (bool evicted : {true, false}) {
         Program program;
         for (int i = 0; i < 6; i++) {
@@ -297,7 +297,7 @@ TEST(Parting, WhatIsDroppedIsWaitedForBehindWhatTheyHaveInCommon) {
     }
 }
 
-TEST(Parting, AMarkerBeginsASegmentHereToo) {
+TEST(Prefix, AMarkerBeginsASegmentHereToo) {
     cus_step_rule rule = {};
     rule.marker = "marker";
     rule.tokens = CUS_STEP_X;
@@ -323,7 +323,7 @@ TEST(Parting, AMarkerBeginsASegmentHereToo) {
 }
 
 // A segment that begins where the others part stays as long as it is mostly begun by itself.
-TEST(Parting, WhatBeginsWhereTheyPartIsReplacedWhereItSeldomBegins) {
+TEST(Prefix, WhatBeginsWhereTheyPartIsReplacedWhereItSeldomBegins) {
     Program program;
     auto step = [&](bool alone, const char *tail) {
         program.may_begin = !alone;
@@ -354,7 +354,7 @@ TEST(Parting, WhatBeginsWhereTheyPartIsReplacedWhereItSeldomBegins) {
 }
 
 // All that begin there go, not only the one that was met.
-TEST(Parting, NothingIsLeftWhereNothingBeginsAnyMore) {
+TEST(Prefix, NothingIsLeftWhereNothingBeginsAnyMore) {
     Program program;
     auto step = [&](bool alone, const char *tail) {
         program.may_begin = !alone;

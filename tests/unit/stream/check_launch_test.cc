@@ -19,7 +19,7 @@ using fake::driver;
 
 const int kOps = 12;
 
-class Prove : public ::testing::Test {
+class CheckLaunch : public ::testing::Test {
   protected:
     static void SetUpTestSuite() {
         std::string path = ::testing::TempDir() + "prove.conf";
@@ -93,14 +93,14 @@ class Prove : public ::testing::Test {
 };
 
 // This driver has no modules: as far as that it comes where nothing is in the way.
-TEST_F(Prove, NothingInTheWay) {
+TEST_F(CheckLaunch, NothingInTheWay) {
     Step();
     ExpectLeft(CUS_UNVERIFIED_DRIVER);
     EXPECT_GT(driver().calls["cuStreamQuery"], 0);
 }
 
 // A stream that captures must not be asked anything, and waiting for its context spoils it.
-TEST_F(Prove, ACaptureOfTheProgram) {
+TEST_F(CheckLaunch, ACaptureOfTheProgram) {
     cus_stream_ref ref = {other_, CUS_ABI_LEGACY};
     Step([&] {
         fake::Of(other_)->program_captures = true;
@@ -113,7 +113,7 @@ TEST_F(Prove, ACaptureOfTheProgram) {
     cus_engine_capture_ended(&ref);
 }
 
-TEST_F(Prove, AThreadInTheDriver) {
+TEST_F(CheckLaunch, AThreadInTheDriver) {
     std::atomic<int> stage{0};
     std::thread other;
     Step([&] {
@@ -132,7 +132,7 @@ TEST_F(Prove, AThreadInTheDriver) {
     ExpectLeft(CUS_UNVERIFIED_BUSY);
 }
 
-TEST_F(Prove, AKernelThatMayWaitForOthers) {
+TEST_F(CheckLaunch, AKernelThatMayWaitForOthers) {
     CUfunction spin = fake::MakeFunction("spin_wait");
     fake::Of(other_)->busy = true;
     ASSERT_EQ(Launch(spin, other_), CUDA_SUCCESS);
@@ -144,7 +144,7 @@ TEST_F(Prove, AKernelThatMayWaitForOthers) {
 }
 
 // What does not end in time may be waiting for what comes behind.
-TEST_F(Prove, WorkThatDoesNotEnd) {
+TEST_F(CheckLaunch, WorkThatDoesNotEnd) {
     ASSERT_EQ(Launch(functions_[0], other_), CUDA_SUCCESS); // an engine of its own
     driver().calls.clear();
     before_ = Counts();

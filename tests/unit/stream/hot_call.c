@@ -26,7 +26,7 @@ bool hot_launch(CUfunction f, const uint32_t *dims, CUstream handle, enum cus_ab
     if (extra)
         return cus_traced_launch(f, shape, handle, abi, params, extra, NULL);
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as cus_hot_enter */
-    if (!cus_hot_aimed(handle, abi) || !cus_hot_try(cus_thread_self.cached_engine))
+    if (!cus_hot_is_cached(handle, abi) || !cus_hot_try(cus_thread_self.cached_engine))
         return false;
     struct cus_lock *lock = &cus_thread_self.cached_engine->lock;
     bool deferred = hot_parts(f, shape, params);

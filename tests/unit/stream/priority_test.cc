@@ -54,7 +54,7 @@ CUresult Building(const std::string &name) {
     return CUDA_SUCCESS;
 }
 
-class Way : public testing::Test {
+class BuildPriority : public testing::Test {
   protected:
     // Once: the watchdog stays.
     static void SetUpTestSuite() {
@@ -67,7 +67,7 @@ class Way : public testing::Test {
         ASSERT_TRUE(cus_engine_start(&driver().table));
         functions = fake::MakeFunctions(16);
     }
-    Way() {
+    BuildPriority() {
         build_as_at_start();
         way.clear();
         meanwhile = nullptr;
@@ -83,7 +83,7 @@ class Way : public testing::Test {
     }
 };
 
-TEST_F(Way, OpsAndGraphsOfOtherThreadsWaitAndNotForLong) {
+TEST_F(BuildPriority, OpsAndGraphsOfOtherThreadsWaitAndNotForLong) {
     CUstream ops = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     CUstream graphs = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     CUstream building = fake::MakeStream(CU_STREAM_NON_BLOCKING);
@@ -115,7 +115,7 @@ TEST_F(Way, OpsAndGraphsOfOtherThreadsWaitAndNotForLong) {
     EXPECT_FALSE(build_has_priority()) << "nothing is built any more";
 }
 
-TEST_F(Way, OpsOfAStreamThatIsLeftAloneWait) {
+TEST_F(BuildPriority, OpsOfAStreamThatIsLeftAloneWait) {
     CUstream alone = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     unsigned random = 1;
     for (int i = 0; i < 16000; i++) {
@@ -151,7 +151,7 @@ TEST_F(Way, OpsOfAStreamThatIsLeftAloneWait) {
 }
 
 // Nor is a stream that threads share held up for longer by as many of them.
-TEST_F(Way, AStreamThatThreadsShareWaitsAFewTimesForOneBuild) {
+TEST_F(BuildPriority, AStreamThatThreadsShareWaitsAFewTimesForOneBuild) {
     CUstream shared = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     for (int step = 0; step < 6; step++)
         Step(shared);
@@ -172,7 +172,7 @@ TEST_F(Way, AStreamThatThreadsShareWaitsAFewTimesForOneBuild) {
 
 // A complete segment waits no longer than its ops may be deferred: one that has been for so long
 // (whoever issues it then is kept out here) goes out at once.
-TEST_F(Way, WhatWasDeferredForLongEnoughWaitsForNoBuild) {
+TEST_F(BuildPriority, WhatWasDeferredForLongEnoughWaitsForNoBuild) {
     static CUstream graphs;
     static unsigned waited[2];
     graphs = fake::MakeStream(CU_STREAM_NON_BLOCKING);
@@ -209,7 +209,7 @@ TEST_F(Way, WhatWasDeferredForLongEnoughWaitsForNoBuild) {
 }
 
 // A build that waits for what another thread has yet to launch.
-TEST_F(Way, AThreadWaitsAFewTimesForOneBuild) {
+TEST_F(BuildPriority, AThreadWaitsAFewTimesForOneBuild) {
     CUstream beside = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Step(beside, 3);
     double ms = 0;
@@ -229,7 +229,7 @@ TEST_F(Way, AThreadWaitsAFewTimesForOneBuild) {
 
 // One that had no way tells by its time whether it was held up: of those only the first is known
 // here.
-TEST_F(Way, WhereNobodyWaitsThereIsNoneUntilABuildIsHeldUp) {
+TEST_F(BuildPriority, WhereNobodyWaitsThereIsNoneUntilABuildIsHeldUp) {
     Build(kBuilds);
     meanwhile = [&] {
         meanwhile = nullptr;
@@ -241,7 +241,7 @@ TEST_F(Way, WhereNobodyWaitsThereIsNoneUntilABuildIsHeldUp) {
 }
 
 // The driver's lock goes to whoever asks most often: a build beside many threads would never end.
-TEST_F(Way, ABuildThatTakesLongHasItFromThenOn) {
+TEST_F(BuildPriority, ABuildThatTakesLongHasItFromThenOn) {
     CUstream beside = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Step(beside, 3);
     Build(kBuilds);
@@ -272,7 +272,7 @@ TEST_F(Way, ABuildThatTakesLongHasItFromThenOn) {
 }
 
 // Nobody waits for one that takes no longer than it should: 1000 nodes 7.5 ms.
-TEST_F(Way, ABuildThatTakesNotLongHasNone) {
+TEST_F(BuildPriority, ABuildThatTakesNotLongHasNone) {
     static bool waits[2];
     Build(kBuilds);
     hold_priority(1000, [] {
@@ -285,7 +285,7 @@ TEST_F(Way, ABuildThatTakesNotLongHasNone) {
     EXPECT_FALSE(build_has_priority()) << "nothing is built any more";
 }
 
-TEST_F(Way, AsLongAsThreadsWaitForThemBuildsHaveIt) {
+TEST_F(BuildPriority, AsLongAsThreadsWaitForThemBuildsHaveIt) {
     CUstream beside[3];
     for (CUstream &stream : beside) {
         stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
