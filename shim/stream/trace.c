@@ -370,7 +370,7 @@ const char *cus_trace_cause(unsigned cause) {
                                      : cus_api_name(cause);
 }
 
-void cus_trace_call(const struct cus_tapped *call) {
+void cus_trace_call(const struct cus_traced_call *call) {
     struct cus_thread *thread = &cus_thread_self;
     uint32_t stream = CST_NONE, name = cus_record_literal(call->name);
     uint64_t value = call->value;

@@ -10,7 +10,7 @@
 
 /* One call into the engine, from its beginning to the end of the block. Calls that it makes to
  * other entry points are not recorded. */
-struct cus_tapped {
+struct cus_traced_call {
     uint64_t began; /* trace ticks (trace/ticks.h); 0: not recorded */
     enum cst_what what;
     enum cus_scope scope;
@@ -19,23 +19,23 @@ struct cus_tapped {
     uint64_t value;
 };
 
-static inline struct cus_tapped cus_trace_begin(struct cus_tapped call) {
+static inline struct cus_traced_call cus_trace_begin(struct cus_traced_call call) {
     if (cus_recording() && !cus_thread_self.in_traced_call) {
         cus_thread_self.in_traced_call = true;
         call.began = cus_ticks_now();
     }
     return call;
 }
-void cus_trace_call(const struct cus_tapped *call);
-static inline void cus_trace_end(struct cus_tapped *call) {
+void cus_trace_call(const struct cus_traced_call *call);
+static inline void cus_trace_end(struct cus_traced_call *call) {
     if (__builtin_expect(call->began != 0, 0))
         cus_trace_call(call);
 }
 
 /* At the top of an entry point: CUS_TRACE(.what = CST_CALL_FLUSH, .stream = stream ...). */
 #define CUS_TRACE(...)                                                                             \
-    struct cus_tapped tapped_ __attribute__((cleanup(cus_trace_end), unused)) =                    \
-        cus_trace_begin((struct cus_tapped){__VA_ARGS__})
+    struct cus_traced_call tapped_ __attribute__((cleanup(cus_trace_end), unused)) =               \
+        cus_trace_begin((struct cus_traced_call){__VA_ARGS__})
 
 /* The name of a flush's cause: a call of the program, or the library's reason. */
 const char *cus_trace_cause(unsigned cause);
