@@ -84,7 +84,7 @@ assert child.step_ended()  # of a program that takes no turns each counts
 
 # One that hangs, and does not hold the other.
 slow = ([sys.executable, "-c", "import time; time.sleep(60)"], "plain", None)
-found = runner.in_turn([slow, jobs[0]], 3, ready=False)
+found = runner.in_turn([slow, jobs[0]], 10, ready=False)  # the other one runs for a second
 assert found[0].hung and found[1].rc == 0, [(done.rc, done.hung) for done in found]
 
 # Those that meet more than once: nobody begins the second part before both are through with the first.
