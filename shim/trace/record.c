@@ -1,12 +1,11 @@
 /*
- * Rings, definitions, and the writer thread. A ring has one producer, its thread, which publishes
- * `tail`, and one consumer, the writer, which publishes `head`. Definitions go through a list under
- * a lock, since they may come from any thread and must not be lost. The writer calls no driver.
- * Once it runs, only the writer touches the file.
+ * Rings and definitions: what the program's threads record. A ring has one producer, its thread,
+ * which publishes `tail`, and one consumer, the writer (writer.c), which publishes `head`.
+ * Definitions go through a list under a lock, since they may come from any thread and must not be
+ * lost. No function calls the driver or touches the file.
  */
 #include "shim/trace/record.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,54 +14,19 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/lock.h"
-#include "shim/base/log.h"
 #include "shim/base/mem.h"
-#include "shim/base/options.h"
 #include "shim/base/thread.h"
 #include "shim/base/uthash.h"
-#include "shim/trace/file.h"
+#include "shim/trace/recorder.h"
 
 #include "shim/base/forbid.h"
 #include "shim/base/hash.h"
 
 enum {
-    RING = CUS_RING,
-    WAKE_AT = RING / 4,    /* bytes since the writer was last woken: it is woken again */
-    HAND_BACK = 64 << 10,  /* bytes that the writer empties before it publishes `head` */
-    CHUNK = 64 << 10,      /* bytes of definitions */
-    IDLE_NS = 20000000,    /* how often the writer looks if nobody wakes it */
-    BLOCK_NS = 1000000000, /* records are on disk after this time, in case the program is killed */
-    END_NS = 1000000000,
-    ENDS = 20, /* how often the end waits END_NS for the writer */
-    PAD = 0,   /* type of a record that only fills the ring's end */
+    WAKE_AT = RING / 4, /* bytes since the writer was last woken: it is woken again */
     LITERALS = 512,
     DATA_PART = 8 << 20,  /* the most bytes of data in a block */
     DATA_MOST = 128 << 20 /* the most bytes of data that are not on disk yet */
-};
-
-struct ring {
-    struct cus_ring mine; /* the producer's */
-    uint8_t apart[64];    /* keeps what producer and writer write in different cache lines */
-    uint64_t head;        /* atomic: published by the writer */
-    uint32_t tid;
-    uint64_t lost_records, lost_ops; /* atomic */
-    uint64_t told_records, told_ops; /* the writer's: how much of these is in the file */
-    uint64_t end;                    /* the writer's: `tail` before it took the definitions */
-    struct ring *link;
-};
-
-struct chunk {
-    struct chunk *next;
-    size_t used;
-    uint8_t bytes[CHUNK];
-};
-
-/* Data for the file, in a mapping of its own. */
-struct data {
-    struct data *next;
-    size_t mapped, bytes; /* bytes: of `head` and what follows */
-    struct cst_data head;
-    uint8_t at[];
 };
 
 struct string {
@@ -71,18 +35,9 @@ struct string {
     char text[];
 };
 
-/* What the writer begins with; gone once it has tried to open the file. */
-struct file {
-    const char *path, *facts;
-    int error;
-    uint32_t tried; /* atomic futex */
-};
-
-uint32_t cus_record_on;
 void (*cus_record_on_stream)(uint32_t number, void *context, void *handle, bool per_thread);
 void (*cus_record_on_op)(const struct cus_call *call, int result);
 void (*cus_record_on_spent)(uint64_t ns);
-static uint64_t since, upto; /* atomic: when recording began and ended; 0: not yet */
 uint32_t cus_record_epoch = 1;
 __thread struct cus_ring *cus_ring_mine __attribute__((tls_model("initial-exec")));
 
@@ -90,44 +45,24 @@ __thread struct cus_ring *cus_ring_mine __attribute__((tls_model("initial-exec")
 static struct {
     const char *text; /* atomic: written after `id` */
     uint32_t id;
-} literals[LITERALS]; /* guarded by lock while it is filled */
+} literals[LITERALS]; /* guarded by the recorder's lock while it is filled */
 
-static struct cus_lock lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-static struct ring *rings;                  /* lock to add; only the writer removes */
-static struct chunk *first, *last;          /* guarded by lock: definitions that the writer has
-                                             * not taken */
-static struct data *first_data, *last_data; /* guarded by lock */
-static uint32_t data_mib;      /* atomic futex: size of the data in the list, in MiB, rounded up */
-static struct string *strings; /* guarded by lock */
-static uint32_t n_strings, n_threads, numbers[2]; /* guarded by lock; numbers: atomic */
-
-static uint64_t steps, from, until; /* steps: atomic */
-static uint32_t wake, stop, done;   /* atomic futexes */
-static bool running;                /* the writer was started in this process */
-static bool held;                   /* set once, before the program's first call */
-static uint32_t due;                /* atomic: enum cus_record_due */
-static struct cst_out out;          /* the writer's */
-static struct cus_ticks ticks;      /* the writer's */
-static struct cst_sink sink = {.out = &out};
-
-void cus_record_give_up(const char *why) {
-    if (__atomic_exchange_n(&cus_record_on, 0, __ATOMIC_ACQ_REL))
-        cus_log(CUS_WARN, "trace", "recording ends here: %s", why);
-}
-
-/* ---- what the program's threads call ---- */
+struct cus_recorder cus_recorder = {.lock = CUS_LOCK_OF(CUS_RANK_INNERMOST)};
+/* Guarded by the recorder's lock, but for numbers: atomic. */
+static struct string *strings;
+static uint32_t n_strings, n_threads, numbers[2];
 
 static struct chunk *room_for(size_t bytes) {
-    if (last && last->used + bytes <= CHUNK)
-        return last;
+    if (cus_recorder.last && cus_recorder.last->used + bytes <= CHUNK)
+        return cus_recorder.last;
     struct chunk *chunk = cus_mem_alloc(sizeof *chunk);
     if (!chunk)
         return NULL;
-    if (last)
-        last->next = chunk;
+    if (cus_recorder.last)
+        cus_recorder.last->next = chunk;
     else
-        first = chunk;
-    return last = chunk;
+        cus_recorder.first = chunk;
+    return cus_recorder.last = chunk;
 }
 
 /* Lock held. */
@@ -144,23 +79,21 @@ static bool define(struct cst_record *definition) {
 }
 
 void cus_record_define(struct cst_record *definition) {
-    cus_lock_take(&lock);
+    cus_lock_take(&cus_recorder.lock);
     bool defined = define(definition);
-    cus_lock_give(&lock);
+    cus_lock_give(&cus_recorder.lock);
     if (!defined)
         cus_record_give_up("no memory");
-}
-
-static uint32_t mib(size_t bytes) {
-    return (uint32_t)(bytes >> 20) + 1;
 }
 
 static bool put_data(enum cst_data_of of, uint32_t id, uint64_t offset, const uint8_t *at,
                      size_t bytes) {
     size_t mapped = sizeof(struct data) + bytes;
     uint32_t waiting;
-    while ((waiting = __atomic_load_n(&data_mib, __ATOMIC_ACQUIRE)) > mib(DATA_MOST) && running)
-        cus_futex_wait(&data_mib, waiting, IDLE_NS);
+    while ((waiting = __atomic_load_n(&cus_recorder.data_mib, __ATOMIC_ACQUIRE)) >
+               cus_recorder_mib(DATA_MOST) &&
+           cus_recorder.running)
+        cus_futex_wait(&cus_recorder.data_mib, waiting, IDLE_NS);
     struct data *data =
         mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
@@ -169,16 +102,16 @@ static bool put_data(enum cst_data_of of, uint32_t id, uint64_t offset, const ui
                           .bytes = sizeof data->head + bytes,
                           .head = {.of = of, .id = id, .offset = offset, .bytes = bytes}};
     memcpy(data->at, at, bytes);
-    cus_lock_take(&lock);
-    if (last_data)
-        last_data->next = data;
+    cus_lock_take(&cus_recorder.lock);
+    if (cus_recorder.last_data)
+        cus_recorder.last_data->next = data;
     else
-        first_data = data;
-    last_data = data;
-    cus_lock_give(&lock);
-    __atomic_add_fetch(&data_mib, mib(bytes), __ATOMIC_ACQ_REL);
-    __atomic_store_n(&wake, 1, __ATOMIC_RELEASE);
-    cus_futex_wake(&wake, 1);
+        cus_recorder.first_data = data;
+    cus_recorder.last_data = data;
+    cus_lock_give(&cus_recorder.lock);
+    __atomic_add_fetch(&cus_recorder.data_mib, cus_recorder_mib(bytes), __ATOMIC_ACQ_REL);
+    __atomic_store_n(&cus_recorder.wake, 1, __ATOMIC_RELEASE);
+    cus_futex_wake(&cus_recorder.wake, 1);
     return true;
 }
 
@@ -195,8 +128,9 @@ void cus_record_data(enum cst_data_of of, uint32_t id, uint64_t offset, const vo
 
 void cus_record_data_written(void) {
     uint32_t waiting;
-    while ((waiting = __atomic_load_n(&data_mib, __ATOMIC_ACQUIRE)) && running)
-        cus_futex_wait(&data_mib, waiting, IDLE_NS);
+    while ((waiting = __atomic_load_n(&cus_recorder.data_mib, __ATOMIC_ACQUIRE)) &&
+           cus_recorder.running)
+        cus_futex_wait(&cus_recorder.data_mib, waiting, IDLE_NS);
 }
 
 uint32_t cus_record_number(unsigned of) {
@@ -237,10 +171,10 @@ uint32_t cus_record_string(const char *text) {
     if (!bytes)
         return 0;
     struct string *string;
-    cus_lock_take(&lock);
+    cus_lock_take(&cus_recorder.lock);
     HASH_FIND(hh, strings, text, bytes, string);
     uint32_t id = string ? string->id : add_string(text, bytes);
-    cus_lock_give(&lock);
+    cus_lock_give(&cus_recorder.lock);
     if (!id)
         cus_record_give_up("no memory");
     return id;
@@ -251,12 +185,12 @@ uint32_t cus_record_literal(const char *text) {
     if (text && __atomic_load_n(&literals[at].text, __ATOMIC_ACQUIRE) == text)
         return literals[at].id;
     uint32_t id = cus_record_string(text);
-    cus_lock_take(&lock);
+    cus_lock_take(&cus_recorder.lock);
     if (id && !literals[at].text) {
         literals[at].id = id;
         __atomic_store_n(&literals[at].text, text, __ATOMIC_RELEASE);
     }
-    cus_lock_give(&lock);
+    cus_lock_give(&cus_recorder.lock);
     return id;
 }
 
@@ -277,12 +211,12 @@ static struct ring *new_ring(void) {
     }
     ring->mine.bytes = bytes;
     ring->tid = thread.tid;
-    cus_lock_take(&lock);
+    cus_lock_take(&cus_recorder.lock);
     ring->mine.id = thread.head.thread = ++n_threads;
     bool defined = define(&thread.head);
-    ring->link = rings;
-    __atomic_store_n(&rings, ring, __ATOMIC_RELEASE);
-    cus_lock_give(&lock);
+    ring->link = cus_recorder.rings;
+    __atomic_store_n(&cus_recorder.rings, ring, __ATOMIC_RELEASE);
+    cus_lock_give(&cus_recorder.lock);
     if (!defined)
         cus_record_give_up("no memory");
     uint8_t flags = CST_DEFERRED | (cus_ticks_on ? CUS_RECORD_TICKS : 0);
@@ -363,296 +297,7 @@ void cus_record_commit(void) {
     /* The last access: after it, the writer may free the ring if its thread has ended. */
     __atomic_store_n(&ring->tail, ring->next, __ATOMIC_RELEASE);
     if (__builtin_expect(full, 0)) {
-        __atomic_store_n(&wake, 1, __ATOMIC_RELEASE);
-        cus_futex_wake(&wake, 1);
+        __atomic_store_n(&cus_recorder.wake, 1, __ATOMIC_RELEASE);
+        cus_futex_wake(&cus_recorder.wake, 1);
     }
-}
-
-static void switch_on(void) {
-    __atomic_store_n(&since, cus_clock_ns(), __ATOMIC_RELEASE);
-    __atomic_store_n(&cus_record_on, 1, __ATOMIC_RELEASE);
-}
-
-static void switch_off(void) {
-    if (__atomic_exchange_n(&cus_record_on, 0, __ATOMIC_ACQ_REL))
-        __atomic_store_n(&upto, cus_clock_ns(), __ATOMIC_RELEASE);
-}
-
-bool cus_record_covers(uint64_t ns) {
-    uint64_t begin = __atomic_load_n(&since, __ATOMIC_ACQUIRE);
-    uint64_t end = __atomic_load_n(&upto, __ATOMIC_ACQUIRE);
-    return running && begin && ns >= begin && (!end || ns <= end);
-}
-
-static void turn(enum cus_record_due what) {
-    if (held)
-        __atomic_store_n(&due, what, __ATOMIC_RELEASE);
-    else if (what == CUS_RECORD_BEGIN)
-        switch_on();
-    else
-        switch_off();
-}
-
-void cus_record_step(void) {
-    if (!running)
-        return;
-    uint64_t now = __atomic_add_fetch(&steps, 1, __ATOMIC_RELAXED);
-    if (until && now >= until)
-        turn(CUS_RECORD_END);
-    else if (now == from && !out.error)
-        turn(CUS_RECORD_BEGIN);
-}
-
-enum cus_record_due cus_record_due(void) {
-    return (enum cus_record_due)__atomic_load_n(&due, __ATOMIC_ACQUIRE);
-}
-
-void cus_record_hold(void) {
-    held = true;
-}
-
-void cus_record_turn(void) {
-    switch ((enum cus_record_due)__atomic_exchange_n(&due, CUS_RECORD_NOTHING, __ATOMIC_ACQ_REL)) {
-    case CUS_RECORD_BEGIN:
-        switch_on();
-        break;
-    case CUS_RECORD_END:
-        switch_off();
-        break;
-    default:
-        break;
-    }
-}
-
-/* ---- what the writer does ---- */
-
-static void write_definitions(void) {
-    cus_lock_take(&lock);
-    struct chunk *chunk = first;
-    first = last = NULL;
-    cus_lock_give(&lock);
-    while (chunk) {
-        struct chunk *next = chunk->next;
-        cst_sink_put(&sink, chunk->bytes, chunk->used);
-        cus_mem_free(chunk);
-        chunk = next;
-    }
-}
-
-/* Frees each block as soon as it is written. */
-static bool write_data(void) {
-    cus_lock_take(&lock);
-    struct data *data = first_data;
-    first_data = last_data = NULL;
-    cus_lock_give(&lock);
-    bool some = data != NULL;
-    while (data) {
-        struct data *next = data->next;
-        uint32_t taken = mib(data->head.bytes);
-        cst_out_block(&out, CST_BLOCK_DATA, 0, &data->head, data->bytes, data->bytes);
-        munmap(data, data->mapped);
-        __atomic_sub_fetch(&data_mib, taken, __ATOMIC_ACQ_REL);
-        cus_futex_wake(&data_mib, INT32_MAX);
-        data = next;
-    }
-    return some;
-}
-
-static void write_lost(struct ring *ring) {
-    uint64_t records = __atomic_load_n(&ring->lost_records, __ATOMIC_RELAXED);
-    uint64_t ops = __atomic_load_n(&ring->lost_ops, __ATOMIC_RELAXED);
-    /* A thread that loses an op counts the record first, so a report between the two counts
-     * lacks the op. */
-    if (records == ring->told_records && ops == ring->told_ops)
-        return;
-    struct cst_lost *lost = cst_sink_add(&sink, CST_LOST, sizeof *lost);
-    lost->head.thread = ring->mine.id;
-    lost->head.ns = cus_clock_ns();
-    lost->records = records - ring->told_records;
-    lost->ops = ops - ring->told_ops;
-    ring->told_records = records;
-    ring->told_ops = ops;
-}
-
-/* Moves a record from a ring into the file, and turns its time into nanoseconds. */
-static void put(const struct cst_record *in_ring) {
-    size_t bytes = (size_t)in_ring->words * 8;
-    cst_sink_put(&sink, in_ring, bytes);
-    if (!(in_ring->flags & CUS_RECORD_TICKS))
-        return;
-    /* A record is always shorter than the sink, so it was copied there. */
-    struct cst_record *record = (struct cst_record *)(void *)(sink.buffer + sink.used - bytes);
-    uint64_t moment = record->ns;
-    uint32_t *length = NULL;
-    record->flags &= (uint8_t)~CUS_RECORD_TICKS;
-    record->ns = cus_ticks_ns(&ticks, moment);
-    if (record->type == CST_OP)
-        length = &((struct cst_op *)(void *)record)->host_ns;
-    else if (record->type == CST_CALL)
-        length = &((struct cst_call *)(void *)record)->host_ns;
-    else if (record->type == CST_LAUNCH)
-        length = &((struct cst_launch *)(void *)record)->host_ns;
-    if (length)
-        *length = cus_ticks_length(&ticks, moment, *length);
-}
-
-/* Moves what was published up to `end` into the file. False: there was nothing. */
-static bool drain(struct ring *ring) {
-    uint64_t head = ring->head;
-    if (head == ring->end)
-        return false;
-    while (head != ring->end) {
-        const struct cst_record *record =
-            (const struct cst_record *)(const void *)(ring->mine.bytes + head % RING);
-        if (record->type != PAD)
-            put(record);
-        head += (uint64_t)record->words * 8;
-        if (head - ring->head >= HAND_BACK || head == ring->end)
-            __atomic_store_n(&ring->head, head, __ATOMIC_RELEASE);
-    }
-    return true;
-}
-
-static bool ended(const struct ring *ring) {
-    return syscall(SYS_tgkill, getpid(), ring->tid, 0) != 0 && errno == ESRCH;
-}
-
-/* What a record refers to was defined before the record was published. The definitions are
- * therefore in the file before the record, wherever the file ends. */
-static bool collect(void) {
-    struct ring *all = __atomic_load_n(&rings, __ATOMIC_ACQUIRE);
-    bool some = false;
-    for (struct ring *ring = all; ring; ring = ring->link)
-        ring->end = __atomic_load_n(&ring->mine.tail, __ATOMIC_ACQUIRE);
-    /* This pair is later than every moment in what is taken. */
-    if (cus_ticks_on)
-        cus_ticks_pair(&ticks);
-    write_definitions();
-    some |= write_data();
-    for (struct ring *ring = all; ring; ring = ring->link) {
-        some |= drain(ring);
-        write_lost(ring);
-    }
-    return some;
-}
-
-/* Frees the rings of threads that have ended, once they are empty. */
-static void bury(void) {
-    for (struct ring *ring = __atomic_load_n(&rings, __ATOMIC_ACQUIRE), *next; ring; ring = next) {
-        next = ring->link;
-        if (!ended(ring) || __atomic_load_n(&ring->mine.tail, __ATOMIC_ACQUIRE) != ring->head)
-            continue;
-        write_lost(ring);
-        cus_lock_take(&lock);
-        struct ring **at = &rings;
-        while (*at != ring)
-            at = &(*at)->link;
-        *at = ring->link;
-        cus_lock_give(&lock);
-        munmap(ring->mine.bytes, RING);
-        cus_mem_free_lines(ring);
-    }
-}
-
-static void check_disk(void) {
-    if (!out.error)
-        return;
-    char why[128];
-    cus_record_give_up(strerror_r(out.error, why, sizeof why));
-}
-
-/* Runs on the writer's thread, which blocks all signals: a write beyond the process's size limit
- * raises one. */
-static int open_file(const struct file *file) {
-    int error = cst_out_open(&out, file->path);
-    if (!error && !(sink.buffer = cus_mem_alloc(CST_SINK)))
-        error = ENOMEM;
-    if (!error)
-        cst_out_block(&out, CST_BLOCK_FACTS, 0, file->facts, strlen(file->facts),
-                      strlen(file->facts));
-    error = error ? error : out.error;
-    if (error)
-        cst_out_abandon(&out);
-    return error;
-}
-
-static void *write_out(void *argument) {
-    struct file *file = argument;
-    file->error = open_file(file);
-    bool opened = !file->error;
-    /* Whoever hears of each op (cus_record_on_op) compares its times with the clock. */
-    cus_ticks_use(opened && !cus_options()->record_replayable && cus_ticks_usable());
-    if (cus_ticks_on)
-        cus_ticks_pair(&ticks);
-    __atomic_store_n(&file->tried, 1, __ATOMIC_RELEASE);
-    cus_futex_wake(&file->tried, 1);
-    if (!opened)
-        return NULL;
-    uint64_t block = cus_clock_ns();
-    for (;;) {
-        bool last_time = __atomic_load_n(&stop, __ATOMIC_ACQUIRE);
-        __atomic_store_n(&wake, 0, __ATOMIC_RELEASE);
-        bool some = collect();
-        uint64_t now = cus_clock_ns();
-        if (now - block >= BLOCK_NS || last_time) {
-            cst_sink_flush(&sink);
-            bury();
-            block = now;
-        }
-        check_disk();
-        if (last_time)
-            break;
-        if (!some)
-            cus_futex_wait(&wake, 0, IDLE_NS);
-    }
-    if (cst_out_close(&out) != 0) {
-        char why[128];
-        cus_log(CUS_WARN, "trace", "%s was not finished: %s; what there is of it is in %s",
-                out.path, strerror_r(out.error, why, sizeof why), out.partial);
-    }
-    __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
-    cus_futex_wake(&done, 1);
-    return NULL;
-}
-
-bool cus_record_start(const char *path, const char *facts, uint64_t from_step,
-                      uint64_t until_step) {
-    char why[128];
-    struct file file = {.path = path, .facts = facts};
-    static struct cus_own_thread writer = {.name = "cusplice-trace", .run = write_out};
-    writer.argument = &file; /* the writer does not use it after it has tried */
-    int error = cus_thread_start(&writer, NULL);
-    if (!error) {
-        while (!__atomic_load_n(&file.tried, __ATOMIC_ACQUIRE))
-            cus_futex_wait(&file.tried, 0, END_NS);
-        error = file.error;
-    }
-    if (error) {
-        cus_log(CUS_WARN, "trace", "nothing is recorded: %s: %s", path,
-                strerror_r(error, why, sizeof why));
-        return false;
-    }
-    from = from_step;
-    until = until_step;
-    running = true;
-    if (from == 0)
-        switch_on();
-    return true;
-}
-
-void cus_record_end(void) {
-    if (!running)
-        return;
-    running = false;
-    __atomic_store_n(&cus_record_on, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&wake, 1, __ATOMIC_RELEASE);
-    cus_futex_wake(&wake, 1);
-    for (int i = 0; i < ENDS && !__atomic_load_n(&done, __ATOMIC_ACQUIRE); i++)
-        cus_futex_wait(&done, 0, END_NS);
-}
-
-void cus_record_child(void) {
-    running = false;
-    __atomic_store_n(&cus_record_on, 0, __ATOMIC_RELEASE);
 }

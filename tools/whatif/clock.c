@@ -1,7 +1,7 @@
 /*
  * The clocks of threads and streams, in ns since the first event, as doubles, since costs have
- * fractions. player.c and the driver call it, one thread at a time. It never asks the machine for
- * the time.
+ * fractions. player.c, events.c and driver.c call it, one thread at a time. It never asks the
+ * machine for the time.
  */
 #include "tools/whatif/clock.h"
 

@@ -1,7 +1,7 @@
 /*
  * How long a recorded program would take. While it is played, a clock of each thread and one of
- * each stream advance by what things cost (cost.h). player.c and its driver call it, one thread at
- * a time. Before whatif_clock_start, no function does anything.
+ * each stream advance by what things cost (cost.h). player.c, events.c and driver.c call it, one
+ * thread at a time. Before whatif_clock_start, no function does anything.
  */
 #ifndef CUSPLICE_TOOLS_WHATIF_CLOCK_H
 #define CUSPLICE_TOOLS_WHATIF_CLOCK_H
