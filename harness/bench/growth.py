@@ -113,7 +113,7 @@ def run(arguments, preload, scratch, callgrind):
     if preload:
         stats = json.loads((scratch / "stats.json").read_text())
         result["built"] = stats["built"]
-        result["fallbacks"] = {k: v for k, v in stats["fallbacks"].items() if v}
+        result["fallbacks"] = {k: v for k, v in stats["fallbacks"].items() if v and k != "withholding_off"}
         result["graph_bytes_per_op"] = stats["graph_memory"]["bytes_per_op"]
         result["host_bytes_per_node"] = stats["host_memory"]["bytes_per_node"]
     if callgrind:

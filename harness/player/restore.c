@@ -15,7 +15,7 @@
 
 #include "harness/player/player.h"
 
-enum { SEGMENT = 1 << 20 };
+enum { CHUNK = 1 << 20 };
 
 static void *staging(struct player *p) {
     if (!p->staging)
@@ -84,12 +84,11 @@ static void sum_run(struct player *p, struct player_run *run,
     for (uint64_t at = 0; at < run->bytes; at += PLAYER_STAGING) {
         uint64_t left = run->bytes - at, bytes = left < PLAYER_STAGING ? left : PLAYER_STAGING;
         player_check(player_cu.cuMemcpyDtoH(buffer, run->address + at, bytes), "cuMemcpyDtoH");
-        for (uint64_t k = 0; k < bytes; k += SEGMENT) {
-            uint64_t segment = bytes - k < SEGMENT ? bytes - k : SEGMENT;
-            uint64_t sum = XXH3_64bits(buffer + k, segment),
-                     *was = &run->hashes[(at + k) / SEGMENT];
+        for (uint64_t k = 0; k < bytes; k += CHUNK) {
+            uint64_t chunk = bytes - k < CHUNK ? bytes - k : CHUNK;
+            uint64_t sum = XXH3_64bits(buffer + k, chunk), *was = &run->hashes[(at + k) / CHUNK];
             if (differs && sum != *was)
-                differs(p, run->address + at + k, segment);
+                differs(p, run->address + at + k, chunk);
             else
                 *was = sum;
         }
@@ -102,7 +101,7 @@ void player_watch(struct player *p) {
     for (size_t i = 0; i < p->n_runs; i++) {
         struct player_run *run = &p->runs[i];
         if (!run->hashes)
-            run->hashes = player_need(calloc(run->bytes / SEGMENT + 1, sizeof *run->hashes));
+            run->hashes = player_need(calloc(run->bytes / CHUNK + 1, sizeof *run->hashes));
         sum_run(p, run, NULL);
     }
 }

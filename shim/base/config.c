@@ -58,7 +58,7 @@ bool cus_config_secure(void) {
 
 static void tell(cus_problem_fn *problem, void *context, const char *file, int line,
                  const char *nearest, const char *text) {
-    struct cus_problem it = {file, line, text, nearest};
+    struct cus_problem it = {file, line, text, nearest, false};
     if (problem)
         problem(context, &it);
 }
@@ -76,7 +76,7 @@ void cus_problem_warn(void *context, const struct cus_problem *problem) {
     char text[900];
     (void)context;
     cus_problem_show(problem, text, sizeof text);
-    cus_log(CUS_WARN, "config", "%s; ignored", text);
+    cus_log(CUS_WARN, "config", "%s%s", text, problem->notice ? "" : "; ignored");
 }
 
 /* Levenshtein's distance with one row. The words are keys, hence short; only 63 characters

@@ -39,6 +39,7 @@ struct cus_problem {
     int line;            /* 0: the file as a whole, or the environment */
     const char *text;    /* what is wrong, without file, line and nearest */
     const char *nearest; /* the valid word that is nearest to the written one, or NULL */
+    bool notice;         /* the setting counts: tools say this and go on */
 };
 typedef void cus_problem_fn(void *context, const struct cus_problem *problem);
 

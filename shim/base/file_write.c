@@ -41,9 +41,9 @@ static ssize_t write_some(int fd, const char *at, size_t bytes, bool socket, int
 
 /* Returns an errno. */
 static int write_waiting(int fd, const char *at, size_t bytes, bool socket, int patience_ms) {
-    const uint64_t start = cus_clock_ns(), patience = (uint64_t)patience_ms * 1000000u;
+    const uint64_t start = cus_clock_real_ns(), patience = (uint64_t)patience_ms * 1000000u;
     while (bytes) {
-        uint64_t gone = cus_clock_ns() - start;
+        uint64_t gone = cus_clock_real_ns() - start;
         int wait_ms = gone < patience ? (int)((patience - gone) / 1000000u) : 0;
         ssize_t n = write_some(fd, at, bytes, socket, wait_ms);
         if (n > 0) {

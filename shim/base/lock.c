@@ -94,11 +94,11 @@ void cus_lock_wait(struct cus_lock *lock) {
 }
 
 bool cus_lock_take_for(struct cus_lock *lock, uint64_t ns) {
-    uint64_t end = cus_clock_ns() + ns;
+    uint64_t end = cus_clock_real_ns() + ns;
     bool taken;
     cus_lock_check(lock);
     __atomic_add_fetch(&lock->waiting, 1, __ATOMIC_SEQ_CST);
-    while (!(taken = cus_lock_try(lock)) && cus_clock_ns() < end)
+    while (!(taken = cus_lock_try(lock)) && cus_clock_real_ns() < end)
         cus_futex_wait(&lock->word, 1, WAIT_NS);
     __atomic_sub_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);
     return taken;

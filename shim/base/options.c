@@ -193,7 +193,7 @@ bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
         nearest = nearest_key(setting->key);
         snprintf(error, sizeof error, "unknown key '%.60s'", setting->key);
     }
-    struct cus_problem it = {setting->file, setting->line, error, nearest};
+    struct cus_problem it = {setting->file, setting->line, error, nearest, set};
     if (problem)
         problem(context, &it);
     return set;
@@ -206,7 +206,9 @@ struct load {
     cus_problem_fn *problem;
     void *context;
     int problems;
+    uint64_t named; /* a bit per row that this source has set by its name now */
 };
+_Static_assert(ROWS <= 64, "a bit per row");
 
 static void load_problem(void *context, const struct cus_problem *problem) {
     struct load *load = context;
@@ -217,8 +219,21 @@ static void load_problem(void *context, const struct cus_problem *problem) {
 
 static void load_setting(void *context, const struct cus_setting *setting) {
     struct load *load = context;
-    if (!*setting->section)
-        cus_options_set(load->out, setting, load_problem, load);
+    const char *key = cus_options_key(setting->key);
+    const struct row *row = row_of(key);
+    uint64_t bit = row ? (uint64_t)1 << (row - rows) : 0;
+    if (*setting->section)
+        return;
+    if (key == setting->key) {
+        load->named |= bit;
+    } else if (load->named & bit) { /* an old name never beats the name now */
+        char text[160];
+        snprintf(text, sizeof text, "'%s' is called %s now, which is set as well and counts",
+                 setting->key, key);
+        load_problem(load, &(struct cus_problem){setting->file, setting->line, text, NULL, true});
+        return;
+    }
+    cus_options_set(load->out, setting, load_problem, load);
 }
 
 static void set_built_in(struct cus_options *out) {
@@ -235,13 +250,13 @@ static void set_built_in(struct cus_options *out) {
 }
 
 int cus_options_load(struct cus_options *out, bool secure, cus_problem_fn *problem, void *context) {
-    struct load load = {out, problem, context, 0};
+    struct load load = {.out = out, .problem = problem, .context = context};
     set_built_in(out);
     if (secure) {
         out->mode = CUS_MODE_OFF;
         return 0;
     }
-    for (int source = 0; source < CUS_SOURCES; source++)
+    for (int source = 0; source < CUS_SOURCES; source++, load.named = 0)
         cus_config_read((enum cus_source)source, load_setting, load_problem, &load);
     return load.problems;
 }

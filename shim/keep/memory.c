@@ -12,7 +12,7 @@
 
 enum {
     ALIGN = 512, /* alignment of what cuMemAlloc gives, and of pitches */
-    SEGMENT = 4 << 20,
+    CHUNK = 4 << 20,
     GRAIN = 64 << 10, /* zeros are left out in units of this size */
 };
 
@@ -440,11 +440,11 @@ static void tell_check(uint64_t address, const uint8_t *at, size_t bytes) {
     cus_record_define(&check.head);
 }
 
-static void each_segment(uint64_t address, uint64_t bytes,
-                         void (*with)(uint64_t address, const uint8_t *at, size_t bytes),
-                         uint8_t *buffer) {
-    for (uint64_t done = 0; done < bytes; done += SEGMENT) {
-        size_t n = bytes - done < SEGMENT ? (size_t)(bytes - done) : SEGMENT;
+static void each_chunk(uint64_t address, uint64_t bytes,
+                       void (*with)(uint64_t address, const uint8_t *at, size_t bytes),
+                       uint8_t *buffer) {
+    for (uint64_t done = 0; done < bytes; done += CHUNK) {
+        size_t n = bytes - done < CHUNK ? (size_t)(bytes - done) : CHUNK;
         if (!read_device(buffer, address + done, n)) {
             cus_keep_cannot("cuMemcpyDtoH", "device memory could not be read");
             return;
@@ -484,11 +484,11 @@ static void each_part(bool blocks,
                       void (*with)(uint64_t address, const uint8_t *at, size_t bytes)) {
     size_t n;
     struct part *parts = list_parts(blocks, &n);
-    uint8_t *buffer = cus_mem_alloc(SEGMENT);
+    uint8_t *buffer = cus_mem_alloc(CHUNK);
     if (!parts || !buffer)
         cus_keep_cannot("", "no memory to read device memory into");
     for (size_t i = 0; parts && buffer && i < n; i++)
-        each_segment(parts[i].address, parts[i].bytes, with, buffer);
+        each_chunk(parts[i].address, parts[i].bytes, with, buffer);
     cus_mem_free(parts);
     cus_mem_free(buffer);
 }

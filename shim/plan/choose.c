@@ -25,11 +25,11 @@ enum {
     /* "Most nodes" are MOST of MOST_OF. */
     MOST = 3,
     MOST_OF = 4,
-    /* If a segment has TWINS variants, it gets no further one for other params of the same
+    /* If a segment has FEW_SHAPES variants, it gets no further one for other params of the same
      * shapes. */
-    TWINS = 4,
+    FEW_SHAPES = 4,
     /* If fewer nodes differ, no second graph for the same shapes is considered. */
-    BORROW_MIN = 4,
+    SECOND_MIN = 4,
     /* Ops of a segment that are checked for params that came before. */
     PROBES = 8,
     /* Up to this begin of a segment the check is made each time. Later it is made at PROBE_RUN
@@ -255,7 +255,7 @@ void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant) {
 
 static bool many_dirty(const struct cus_plan *plan) {
     uint32_t dirty = cus_plan_n_dirty(plan);
-    return dirty >= BORROW_MIN && dirty * 4 >= plan->segment->n;
+    return dirty >= SECOND_MIN && dirty * 4 >= plan->segment->n;
 }
 
 /* Counts the nodes of `variant` whose content differs from what the program requested. The count
@@ -384,7 +384,7 @@ static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t 
  * params may be new each time. */
 static bool earns_variant_again(struct cus_plan *plan) {
     struct cus_segment *segment = plan->segment;
-    if (!CUS_PAYS(SECOND_EXEC) || segment->n_variants >= TWINS || !may_have_more(plan))
+    if (!CUS_PAYS(SECOND_EXEC) || segment->n_variants >= FEW_SHAPES || !may_have_more(plan))
         return false;
     if (segment->begun > PROBE_ALWAYS && !probes_now(segment))
         return false;
@@ -399,7 +399,7 @@ static bool earns_variant_again(struct cus_plan *plan) {
             again += came_before(plan, i);
         }
     }
-    return requested && again * dirty >= requested * BORROW_MIN &&
+    return requested && again * dirty >= requested * SECOND_MIN &&
            again * dirty * 4 >= requested * segment->n;
 }
 

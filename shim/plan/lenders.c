@@ -87,7 +87,7 @@ static bool alike(const struct cus_segment *a, const struct cus_segment *b) {
  * segments use a few graphs in turn, all graphs but one keep their content. */
 static struct cus_segment *lender(struct cus_plan *plan, struct cus_segment *segment) {
     struct cus_segment *best = NULL;
-    if (!CUS_PAYS(TWINS) || !start(plan))
+    if (!CUS_PAYS(BORROW) || !start(plan))
         return NULL;
     segment->kinds_hash = kinds_hash(segment);
     unsigned looks = 0;

@@ -61,7 +61,7 @@ struct load {
 
 static void tell(struct load *load, const struct cus_setting *setting, const char *nearest,
                  const char *text) {
-    struct cus_problem it = {setting->file, setting->line, text, nearest};
+    struct cus_problem it = {setting->file, setting->line, text, nearest, false};
     load->problems++;
     if (load->problem)
         load->problem(load->context, &it);

@@ -59,6 +59,7 @@ static void put_old_keys(struct cus_json *w, const struct cus_counters *c, const
         cus_json_text(w, keys[i].old, keys[i].key);
     cus_json_text(w, "fallbacks.withholding_off", "fallbacks.deferring_off");
     cus_json_text(w, "withholding_off_by", "deferring_off_by");
+    cus_json_text(w, "breaks_by_kernel.reason = dormant", "breaks_by_kernel.reason = demoted");
     cus_json_text(w, "until", "the next version");
     cus_json_close(w, '}');
 }

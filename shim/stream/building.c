@@ -1,17 +1,13 @@
 /*
- * Build quota and build priority: how many nodes each step may build, and when other threads wait
- * in front of the driver while a build runs. room.c decides whether a graph can be built without a
- * wait for the GPU. Program threads call this file, with or without their engine's lock; the build
- * lock is innermost. Gain of build priority: with 16 threads a graph took 80 ms to build without it
- * (RESULTS.md).
+ * Build quota: how many nodes each step may build, so that no step is much longer for it. room.c
+ * decides whether a graph can be built without a wait for the GPU, and priority.c lets a build go
+ * first. Program threads call this file with the engine's lock held. It never calls the driver.
  */
-#include <limits.h>
-
+#include "shim/stream/building.h"
 #include "shim/base/hazard.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/plan/account.h"
-#include "shim/stream/building.h"
 #include "shim/stream/trace.h"
 
 /* ---- build quota ----
@@ -42,7 +38,8 @@ enum {
     NODE_NS_MIN = 500, /* the estimate stays between these two */
     NODE_NS_MAX = 1000000,
     GRAPH_NS = 30000, /* time per graph besides its nodes, in ns */
-    /* Smaller graphs are not measured. A step may always build this many nodes. */
+    /* Smaller graphs are not measured. A step may build this many nodes, if build_nodes allows it.
+     */
     MEASURED_FROM = 8,
     /* After this many steps without a measurement, the estimate moves halfway back to NODE_NS.
      * Otherwise one bad moment would keep graphs small for ever. */

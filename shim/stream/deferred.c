@@ -361,14 +361,14 @@ static void launched(struct cus_engine *engine, struct found *found, uint64_t no
     else
         counters->sig_missed++;
     /* A what-if charges a launch with the time in its trace record. */
-    uint32_t took_ns = moment ? cus_ticks_since(moment) : 0;
+    uint32_t took = moment ? cus_ticks_since(moment) : 0;
     if (found->built)
         found->took_ns = cus_clock_ns() - now;
     if (moment)
         cus_trace_launch(engine,
                          &(struct cus_trace_of_launch){
                              .began = moment,
-                             .took = took_ns,
+                             .took = took,
                              .n = segment->n,
                              .segment = segment->id,
                              .variant = found->variant->number,

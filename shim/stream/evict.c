@@ -48,7 +48,7 @@ static bool idle(struct cus_engine *engine, uint64_t now) {
 }
 
 /* Drops the segments not used for the longest time. Engine lock held. */
-static void shed(struct cus_engine *engine) {
+static void evict_some(struct cus_engine *engine) {
     bool pushed;
     if (!cus_context_enter(engine->context->handle, &pushed))
         return;
@@ -74,7 +74,7 @@ void cus_evict_idle(void) {
         if (!cus_lock_try(&engine->lock))
             continue;
         if ((done = idle(engine, now)))
-            shed(engine);
+            evict_some(engine);
         cus_engine_unlock(engine);
     }
 }

@@ -29,12 +29,7 @@ enum {
     AGAIN = 8,
     IN_VAIN = 16,
     IN_VAIN_NS = 2000000,
-    IN_VAIN_MAX_MS = 8000,
-    /* How long to wait for what runs, in ns, when memory has run out. */
-    GIVE_BACK_NS = 1000000000,
-    /* After such a wait in vain, later waits last a hundredth of that, for this long in ns. */
-    STAYS_NS = 1000000000,
-    LOOK_NS = 50000
+    IN_VAIN_MAX_MS = 8000
 };
 
 /* ---- building and destroying ---- */

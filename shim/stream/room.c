@@ -42,18 +42,6 @@
 enum { FIRST_GRAPHS = 24, FIRST_NODES = 3600 };
 
 enum {
-    /* How long a thread waits for other streams to end, in ns, while other threads are held up.
-     * After each wait in vain this time doubles, up to SETTLE_MAX_NS. */
-    SETTLE_NS = 500000,
-    SETTLE_MAX_NS = 16000000,
-    RESERVE_NS = 8000000, /* how long room is made at a time, in ns */
-    /* The pause before the next try, as a multiple of the time waited: AGAIN after a success,
-     * IN_VAIN otherwise, and then at least IN_VAIN_NS. The pause doubles with each failure once the
-     * wait is at its longest, up to IN_VAIN_MAX_MS; then trying costs a 500th of the time. */
-    AGAIN = 8,
-    IN_VAIN = 16,
-    IN_VAIN_NS = 2000000,
-    IN_VAIN_MAX_MS = 8000,
     /* How long to wait for what runs, in ns, when memory has run out. */
     GIVE_BACK_NS = 1000000000,
     /* After such a wait in vain, later waits last a hundredth of that, for this long in ns. */

@@ -57,7 +57,7 @@ struct cus_context {
     uint32_t blocking_pending; /* atomic: blocking streams of this context that defer ops */
     uint32_t captures;      /* atomic: open captures of the program; may be too many (HAZARDS D5) */
     CUstream capturing[16]; /* lock: the streams that capture */
-    int hangs;              /* atomic: do graphs hang on this GPU? 0: not asked yet (registry.c) */
+    int hangs;              /* atomic: do graphs hang on this GPU? 0: not asked yet (hangs.c) */
     bool legacy_attributes; /* atomic: the program has set attributes of the legacy stream */
     uint64_t gpu;           /* atomic: hash of the GPU's model (advice.c); 0: not asked yet */
     /* Build lock: what is free in the driver's pools, so that this library can take it without a
@@ -260,7 +260,7 @@ struct cus_process {
             uint32_t waits;    /* the first wait that sees the end of the stream's work */
         } of[CUS_UNTRACKED_MAX];
     } untracked;            /* untracked streams that may have work (room.c) */
-    uint32_t contended;     /* build lock: so many more builds have priority at once (building.c) */
+    uint32_t contended;     /* build lock: so many more builds have priority at once (priority.c) */
     uint32_t build_number;  /* build lock: number of the last build */
     uint32_t waited;        /* atomic: threads that waited for the running build */
     uint64_t priority_from; /* atomic, ns: when the running build gets priority in any case */

@@ -14,7 +14,7 @@
 struct cus_context;
 struct cus_engine;
 
-/* The last build that was waited for, and how often (building.c). */
+/* The last build that was waited for, and how often (priority.c). */
 struct cus_build_waits {
     uint32_t build, n;
 };

@@ -34,7 +34,7 @@ static inline void cus_trace_end(struct cus_traced_call *call) {
 
 /* At the top of an entry point: CUS_TRACE(.what = CST_CALL_FLUSH, .stream = stream ...). */
 #define CUS_TRACE(...)                                                                             \
-    struct cus_traced_call tapped_ __attribute__((cleanup(cus_trace_end), unused)) =               \
+    struct cus_traced_call traced_ __attribute__((cleanup(cus_trace_end), unused)) =               \
         cus_trace_begin((struct cus_traced_call){__VA_ARGS__})
 
 /* The name of a flush's cause: a call of the program, or the library's reason. */
@@ -53,7 +53,7 @@ void cus_trace_flush(struct cus_engine *engine, uint32_t n, const char *cause,
                      enum cus_break reason);
 struct cus_trace_of_launch {
     uint64_t began; /* trace ticks */
-    uint32_t took;  /* ns from then on (cus_ticks_since) */
+    uint32_t took;  /* from then on, in the recorder's unit (cus_ticks_since) */
     uint32_t n, segment, variant, patched;
     enum cst_choice choice;
     uint64_t build_ns, bytes;

@@ -17,7 +17,7 @@ class Ablation : public StandIns {
         Script("carry/hostloop", "[ -n \"$TESTS_TURNS\" ] && kill -STOP $$\n"
                                  "ns=1000 sum=ab\n"
                                  "case $CUSPLICE_WITHOUT in\n"
-                                 "twins) ns=1035 sum=" +
+                                 "borrow) ns=1035 sum=" +
                                      sum +
                                      " ;;\n"
                                      "repeat) ns=1200 ;;\n"
@@ -39,7 +39,7 @@ class Ablation : public StandIns {
     }
 
     int Measure(const std::string &out, const std::string &more = "") {
-        return Run("--without twins,repeat,second_exec --only 'hostloop endless' " + more, out);
+        return Run("--without borrow,repeat,second_exec --only 'hostloop endless' " + more, out);
     }
 };
 
@@ -48,7 +48,7 @@ TEST_F(Ablation, MarksWhatDiffersBeyondTheSpread) {
     Loop();
     EXPECT_EQ(Measure("out"), 0) << Read("log");
     std::string table = Read("out/ablation.md");
-    EXPECT_NE(table.find("| program | turns | spread | twins | repeat | second_exec |"),
+    EXPECT_NE(table.find("| program | turns | spread | borrow | repeat | second_exec |"),
               std::string::npos)
         << table;
     EXPECT_NE(

@@ -99,7 +99,7 @@ def point(lab, name, argv, env=None, reps=None, hand_size=None):
                   host_memory=runs["preload"][-1].stats["host_memory"],
                   host_bytes_per_node=runs["preload"][-1].stats["host_memory"]["bytes_per_node"],
                   graph_bytes_per_op=runs["preload"][-1].stats["graph_memory"]["bytes_per_op"],
-                  fallbacks={k: v for k, v in runs["preload"][-1].stats["fallbacks"].items() if v})
+                  fallbacks={k: v for k, v in runs["preload"][-1].stats["fallbacks"].items() if v and k != "withholding_off"})
     if hand:
         result.update(hand_wall_ns=hand.result["wall_ns"], hand_host_ns=hand.result["host_ns"], hand_filled_mb=hand.result["filled_mb"],
                       hand_graphs=int(hand.argv[-1]))

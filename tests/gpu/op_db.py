@@ -123,10 +123,10 @@ def execute(op, sample, backward, seed):
     return [packed[end - t.numel() * t.element_size():end] for end, (_, t) in zip(ends, found)], parts
 
 
-def thinned(segment, part):
+def thinned(piece, part):
     count = math.prod(part[2])
     step = max(1, count // MOST_NUMBERS)
-    return segment if step == 1 else numpy.frombuffer(segment, f"V{len(segment) // count}")[::step].tobytes()
+    return piece if step == 1 else numpy.frombuffer(piece, f"V{len(piece) // count}")[::step].tobytes()
 
 
 def short(data):
@@ -188,10 +188,10 @@ def run(op, dtype, args, writer):
         done = {"i": at, "runs": []}
         for turn in range(args.times):
             try:
-                segments, parts = execute(op, lists[turn % 2][at], backward, 3000 + turn % 2)
-                kept = b"".join(thinned(*pair) for pair in zip(segments, parts))
-                done["runs"].append({"hash": short(b"".join(segments) + json.dumps(parts).encode()),
-                                     "each": [short(segment)[:12] for segment in segments],
+                pieces, parts = execute(op, lists[turn % 2][at], backward, 3000 + turn % 2)
+                kept = b"".join(thinned(*pair) for pair in zip(pieces, parts))
+                done["runs"].append({"hash": short(b"".join(pieces) + json.dumps(parts).encode()),
+                                     "each": [short(piece)[:12] for piece in pieces],
                                      "at": writer.keep(kept), "bytes": len(kept)})
                 if turn < 2:
                     done.setdefault("parts", []).append(parts)

@@ -25,7 +25,7 @@ def table(head, rows):
 def stats_row(case, name, s):
     eager = ", ".join(f"{k} {v}" for k, v in s.get("eager_by", {}).items() if v)
     signatures = s.get("signatures", {})
-    fallbacks = ", ".join(f"{k} {v}" for k, v in s.get("fallbacks", {}).items() if v)
+    fallbacks = ", ".join(f"{k} {v}" for k, v in s.get("fallbacks", {}).items() if v and k != "withholding_off")
     ops = sum(s["ops"].values())
     share = f"{100 * s['issued']['in_graphs'] / ops:.1f} %" if ops else ""
     return [case, name, s["ops"].get("launches"), ops, share, eager, s.get("graph_launches"),

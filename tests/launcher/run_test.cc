@@ -103,6 +103,25 @@ TEST(Run, SettingsReachTheChild) {
     EXPECT_EQ(r.err, "");
 }
 
+// From a file, the environment and --set: the program runs, and the name now is said.
+TEST(Run, OldNamesOfSettingsWorkAndAreTold) {
+    std::string config = Write("old.conf", "piece_first = 8\n");
+    Environment old = kFine;
+    old["CUSPLICE_HAND_OVER_NS"] = "7";
+    old["CUSPLICE_SEGMENT_MAX"] = "32";
+    Result r = Cusplice({"run", "-c", config, "--set", "piece_max=64", "--", Target(),
+                         "env=CUSPLICE_SEGMENT_MAX", "env=CUSPLICE_PIECE_MAX"},
+                        old);
+    EXPECT_EQ(r.out, "CUSPLICE_SEGMENT_MAX=64\nCUSPLICE_PIECE_MAX=(unset)\n") << r.err;
+    EXPECT_TRUE(Has(r.err, config + ":1: 'piece_first' is called segment_first now")) << r.err;
+    EXPECT_TRUE(Has(r.err, "CUSPLICE_HAND_OVER_NS: 'hand_over_ns' is called submit_ns now"));
+    EXPECT_TRUE(Has(r.err, "--set: 'piece_max' is called segment_max now")) << r.err;
+    r = Cusplice({"config", "--check", config});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_EQ(r.out, config + ": ok\n");
+    EXPECT_TRUE(Has(r.err, "'piece_first' is called segment_first now")) << r.err;
+}
+
 TEST(Run, WhyIsASettingOfTheChild) {
     Result r = Cusplice({"run", "--why", "--", Target(), "env=CUSPLICE_WHY"}, kFine);
     EXPECT_EQ(r.out, "CUSPLICE_WHY=yes\n");

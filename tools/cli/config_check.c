@@ -15,13 +15,14 @@
 struct found {
     int line;
     char *text, *nearest; /* nearest may be NULL */
+    bool notice;
 };
 
 struct check {
     struct cus_options options;
     struct found *found;
-    unsigned n;
-    bool lost; /* no memory for a problem */
+    unsigned n, wrong; /* in all; of them those that are no notices */
+    bool lost;         /* no memory for a problem */
 };
 
 /* Kept in the order of lines, since settings and rules are looked at one after the other. */
@@ -38,6 +39,8 @@ static void take_problem(void *context, const struct cus_problem *problem) {
     more[at].line = problem->line;
     more[at].text = strdup(problem->text);
     more[at].nearest = problem->nearest ? strdup(problem->nearest) : NULL;
+    more[at].notice = problem->notice;
+    check->wrong += !problem->notice;
     check->n++;
 }
 
@@ -52,10 +55,10 @@ static void print_check(const struct check *check, const char *path) {
     for (unsigned i = 0; i < check->n; i++) {
         const struct found *found = &check->found[i];
         struct cus_problem it = {path, found->line, found->text ? found->text : "no memory",
-                                 found->nearest};
+                                 found->nearest, found->notice};
         cli_problem(&told, &it);
     }
-    if (!check->n)
+    if (!check->wrong)
         clean_print(stdout, "%s: ok\n", path);
 }
 
@@ -63,13 +66,14 @@ static void json_check(const struct check *check, const char *path) {
     struct cus_json top = json_to(stdout, CUS_JSON_INDENTED), *json = &top;
     cus_json_open(json, NULL, '{');
     cus_json_text(json, "file", path);
-    cus_json_bool(json, "ok", check->n == 0);
+    cus_json_bool(json, "ok", check->wrong == 0);
     cus_json_open(json, "problems", '[');
     for (unsigned i = 0; i < check->n; i++) {
         cus_json_open(json, NULL, '{');
         cus_json_integer(json, "line", check->found[i].line);
         cus_json_text(json, "text", check->found[i].text);
         cus_json_text(json, "nearest", check->found[i].nearest);
+        cus_json_bool(json, "notice", check->found[i].notice);
         cus_json_close(json, '}');
     }
     cus_json_close(json, ']');
@@ -82,7 +86,7 @@ int cli_config_check(const char *path, bool json) {
     memset(&check, 0, sizeof check);
     cus_config_read_file(path, false, check_setting, take_problem, &check);
     struct cus_rules *rules = cus_rules_load_file(path, take_problem, &check, NULL);
-    bool good = rules && !check.n && !check.lost;
+    bool good = rules && !check.wrong && !check.lost;
     if (rules && !check.lost)
         (json ? json_check : print_check)(&check, path);
     else

@@ -70,7 +70,7 @@ void cli_config_json_step(struct cus_json *json, const char *key,
 
 /* ---- where the values in force come from ---- */
 
-enum { ROWS = 32 }; /* the table has no more: owned[] of struct cus_options */
+enum { ROWS = sizeof((struct cus_options *)0)->owned / sizeof(char *) }; /* the table has no more */
 
 struct places {
     struct cus_options scratch; /* tells a value that is taken from one that is refused */

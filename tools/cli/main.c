@@ -59,7 +59,7 @@ void cli_say(const char *fmt, ...) {
 void cli_problem(void *context, const struct cus_problem *problem) {
     char text[1200];
     int *count = context;
-    ++*count;
+    *count += !problem->notice;
     cus_problem_show(problem, text, sizeof text);
     cli_say("%s", text);
 }

@@ -30,7 +30,7 @@ static const char help[] =
     "                        with each size and list, full with each size (it takes eager kernels "
     "into graphs),\n"
     "                        as-recorded as it was recorded\n"
-    "      --segments LIST     launches in a graph at most (segment_max); default: "
+    "      --segments LIST   launches in a graph at most (segment_max); default: "
     "4,16,64,256,1024\n"
     "      --break LIST      which kernels are kept out of graphs; may be repeated; default: none "
     "and every:10\n"

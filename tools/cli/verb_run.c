@@ -51,7 +51,7 @@ static const char help[] =
 bool cli_run_set(const char *key, const char *value) {
     char name[64] = "CUSPLICE_";
     size_t used = strlen(name);
-    for (; *key && used + 1 < sizeof name; key++)
+    for (key = cus_options_key(key); *key && used + 1 < sizeof name; key++)
         name[used++] = *key >= 'a' && *key <= 'z' ? (char)(*key - 'a' + 'A') : *key;
     name[used] = 0;
     return setenv(name, value, 1) == 0;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/options.h"
 #include "tools/trace/clean.h"
 
 extern char **environ;
@@ -26,7 +27,7 @@ void settings_forget(void) {
 void settings_set(const char *key, const char *value) {
     char name[64] = "CUSPLICE_";
     size_t used = strlen(name);
-    for (; *key && used + 1 < sizeof name; key++)
+    for (key = cus_options_key(key); *key && used + 1 < sizeof name; key++)
         name[used++] = *key >= 'a' && *key <= 'z' ? (char)(*key - 'a' + 'A') : *key;
     name[used] = 0;
     setenv(name, value, 1);
@@ -34,7 +35,7 @@ void settings_set(const char *key, const char *value) {
 
 void settings_tell(void *context, const struct cus_problem *problem) {
     char text[1200];
-    ++*(int *)context;
+    *(int *)context += !problem->notice;
     cus_problem_show(problem, text, sizeof text);
     clean_print(stderr, "cusplice: %s\n", text);
 }

@@ -157,6 +157,21 @@ TEST_F(Options, AnOldNameWorksAndTheNewOneIsTold) {
                  "now; the next version has no 'hand_over_look_us'"}));
 }
 
+TEST_F(Options, AnOldNameNeverBeatsTheNameNow) {
+    WriteFile(system_file, "segment_max = 5\n");
+    WriteFile(User(), "segment_first = 5\npiece_first = 8\npiece_max = 9\n");
+    Load();
+    EXPECT_EQ(options.segment_first, 5u) << "in one file the name now counts";
+    EXPECT_EQ(options.segment_max, 9u) << "a later place wins, by whichever name";
+    ASSERT_EQ(problems.size(), 2u);
+    EXPECT_EQ(problems[0], User() +
+                               ":2: 'piece_first' is called segment_first now, which is set as "
+                               "well and counts");
+    WriteFile(User(), "piece_first = 8\nsegment_first = 5\n");
+    Load();
+    EXPECT_EQ(options.segment_first, 5u);
+}
+
 TEST_F(Options, ALaterPlaceWins) {
     WriteFile(system_file, "hold_us = 101\nwarmup = 11\nvariants = 1\nsegment_max = 9\n");
     WriteFile(User(), "hold_us = 102\nwarmup = 12\nvariants = 2\n");

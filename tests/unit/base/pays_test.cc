@@ -30,19 +30,19 @@ TEST(Pays, EachNameIsItsRow) {
 
 TEST(Pays, TheFirstWordOfSeveralNamesIsAllOfThem) {
     EXPECT_EQ(Named("evened"), Row(CUS_PAYS_EVENED_SIZES) | Row(CUS_PAYS_EVENED_REST));
-    EXPECT_EQ(Named("evened,twins"), Named("evened") | Row(CUS_PAYS_TWINS));
+    EXPECT_EQ(Named("evened,borrow"), Named("evened") | Row(CUS_PAYS_BORROW));
     EXPECT_EQ(Named(""), 0u);
 }
 
 TEST(Pays, WhatIsNoNameIsSaid) {
-    for (const char *list : {"twin", "twins,reform_", "twins,,repeat", "even", "twins_"}) {
+    for (const char *list : {"twin", "borrow,reform_", "borrow,,repeat", "even", "borrow_"}) {
         const char *unknown;
         cus_pays_named(list, &unknown);
         ASSERT_NE(unknown, nullptr) << list;
     }
     const char *unknown;
-    EXPECT_EQ(cus_pays_named("twins,nothing,repeat", &unknown),
-              Row(CUS_PAYS_TWINS) | Row(CUS_PAYS_REPEAT));
+    EXPECT_EQ(cus_pays_named("borrow,nothing,repeat", &unknown),
+              Row(CUS_PAYS_BORROW) | Row(CUS_PAYS_REPEAT));
     EXPECT_EQ(std::string(unknown), "nothing,repeat");
 }
 

@@ -71,6 +71,7 @@ Sizes SegmentsAtPace(uint64_t ns, unsigned ops) {
 TEST(Sizes, FastHostFillsFewLargeSegments) {
     ExpectFewestInTime(SegmentsAtPace(100, 1000), 1000, 100);
     ExpectFewestInTime(SegmentsAtPace(160, 240), 240, 160);
+    EXPECT_EQ(SegmentsAtPace(100, 1000), (Sizes{4, 17, 94, 550, 335})) << "shim/plan/sizing.md";
 }
 
 TEST(Sizes, SlowHostGetsSmallSegmentsTowardsTheEndOfTheStep) {

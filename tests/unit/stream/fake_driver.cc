@@ -26,7 +26,7 @@ thread_local CUcontext current = (CUcontext)0x1000;
 CUresult Enter(const char *name) {
     {
         static std::mutex one; // thread at a time: the library has threads of its own
-        std::lock_guard<std::mutex> values(one);
+        std::lock_guard<std::mutex> hold(one);
         driver().calls[name]++;
     }
     return driver().fail(name);

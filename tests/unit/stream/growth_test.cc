@@ -97,10 +97,10 @@ TEST_F(Growth, LongStepIsBuiltInAFewSteps) {
 
 TEST_F(Growth, IdleStreamGivesItsGraphsUp) {
     CUstream idle = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    unsigned values = 0, in_graphs = 0;
+    unsigned memory = 0, in_graphs = 0;
     for (int step = 0; step < 24; step++)
-        values = Step(1, 16500, idle);
-    ASSERT_GT(values, 14000u) << "it fills the budget";
+        memory = Step(1, 16500, idle);
+    ASSERT_GT(memory, 14000u) << "it fills the budget";
     for (int step = 0; step < 12; step++) {
         Step(1, 1, idle);
         in_graphs = Step(2, 1000);
