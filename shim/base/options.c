@@ -219,11 +219,11 @@ static void load_problem(void *context, const struct cus_problem *problem) {
 
 static void load_setting(void *context, const struct cus_setting *setting) {
     struct load *load = context;
+    if (*setting->section)
+        return; /* a head of a section has no key */
     const char *key = cus_options_key(setting->key);
     const struct row *row = row_of(key);
     uint64_t bit = row ? (uint64_t)1 << (row - rows) : 0;
-    if (*setting->section)
-        return;
     if (key == setting->key) {
         load->named |= bit;
     } else if (load->named & bit) { /* an old name never beats the name now */
