@@ -249,6 +249,9 @@ TEST(ConfigVerb, ListShowsValuesAndRulesAsTheyAre) {
     EXPECT_TRUE(Has(r.out, "\nvariants = 16384             # built-in; 1 .. 65536\n")) << r.out;
     EXPECT_TRUE(Has(r.out, "eager = e    # CUSPLICE_EAGER\neager = k*    # " + path + ":3\n"))
         << r.out;
+    for (unsigned i = 0; cus_options_row(i); i++)
+        EXPECT_TRUE(Has("\n" + r.out, std::string("\n") + cus_options_row(i)->key + " = "))
+            << cus_options_row(i)->key;
 }
 
 TEST(ConfigVerb, ListSaysWhichPlaceWon) {

@@ -321,6 +321,7 @@ TEST(BenchWords, BadOnesAreRefused) {
         {2, {trace, "--", "/bin/true"}, "one of them: a trace, --scenario NAME, -- PROGRAM"},
         {2, {"--steps=1-2", trace}, "--steps 1-2: the steps of a trace are those that it has"},
         {2, {"--segmnts", "4", trace}, "unknown option --segmnts; the nearest is --segments"},
+        {2, {"--pieces=4,1", trace}, "--pieces is called --segments now"},
         {2,
          {"--segments=4,1", trace},
          "--segments: segment_max = 1: must be a whole number from 2 to"},

@@ -6,6 +6,7 @@
 #include <thread>
 
 extern "C" {
+#include "shim/base/clock.h"
 #include "shim/base/lock.h"
 }
 
@@ -20,6 +21,15 @@ TEST(Lock, IsGivenUpInTime) {
         EXPECT_TRUE(cus_lock_take_for(&lock, 1000000));
         cus_lock_give(&lock);
     }).join();
+}
+
+TEST(Lock, IsGivenUpThoughAToolsClockStandsStill) {
+    cus_lock lock = CUS_LOCK_OF(CUS_RANK_ENGINE);
+    cus_virtual.on = true;
+    cus_lock_take(&lock);
+    std::thread([&] { EXPECT_FALSE(cus_lock_take_for(&lock, 1000000)); }).join();
+    cus_lock_give(&lock);
+    cus_virtual.on = false;
 }
 
 TEST(Lock, OneThreadAtATime) {

@@ -72,6 +72,14 @@ TEST(Facts, OptionsBecomeAConfiguration) {
     EXPECT_FALSE(guessed);
 }
 
+// A trace of an earlier version has the names that options had then.
+TEST(Facts, OldNamesOfOptionsAreTakenUnderTheirNamesNow) {
+    Program program;
+    program.Facts(R"({"options":{"piece_first":"8","hand_over_ns":"5"},"rules":[]})");
+    bool guessed;
+    EXPECT_EQ(Config(program, &guessed), "segment_first = 8\nsubmit_ns = 5\n[rules]\n");
+}
+
 // A trace may be a stranger's: where files are written, what is said and how much memory may be
 // taken is not for it to say.
 TEST(Facts, WhatIsOfTheMachineIsNotTaken) {
