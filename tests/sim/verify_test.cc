@@ -44,11 +44,15 @@ double Interrupted(const Verified &v) {
     return v.report.Number("not_verified.other_threads") + v.report.Number("disturbed");
 }
 
-// The launches of graphs that could be verified: a watchdog that the machine stops inside a hook
-// keeps the verifier out, now and then.
-double Reached(const Verified &v) {
-    EXPECT_LE(Interrupted(v), 2 + Launches(v) / 10);
-    return Launches(v) - Interrupted(v);
+// A watchdog that the machine stops inside a hook keeps the verifier out, now and then: such a run
+// is made again, so that each launch of what is returned could be verified.
+Verified Undisturbed(const std::string &name, std::map<std::string, std::string> env = {},
+                     std::vector<std::string> args = {}) {
+    Verified v = Verify(name, env, args);
+    for (int more = 0; more < 4 && Interrupted(v) > 0; more++)
+        v = Verify(name, env, args);
+    EXPECT_EQ(Interrupted(v), 0) << name << ": five times";
+    return v;
 }
 
 // Each launch of a graph is accounted for once.
@@ -74,10 +78,10 @@ TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
           "launch_ex", "extra_form", "many_params", "two_contexts", "legacy_blocking",
           "module_reload", "primary_reset", "fork"}) {
         SCOPED_TRACE(name);
-        Verified v = Verify(name);
+        Verified v = Undisturbed(name);
         EXPECT_GT(v.report.Number("verified"), 5);
-        EXPECT_EQ(v.report.Number("verified"), Reached(v));
-        EXPECT_EQ(v.report.Number("equal"), Reached(v));
+        EXPECT_EQ(v.report.Number("verified"), Launches(v));
+        EXPECT_EQ(v.report.Number("equal"), Launches(v));
         ExpectSum(v);
         EXPECT_EQ(v.run.stats.Number("graph_launches"), Launches(v));
         EXPECT_GT(v.report.Number("saved_bytes"), 0);
@@ -105,9 +109,9 @@ TEST(Verify, BesideAThreadThatWaits) {
 
 // What a stream waits for may come from the thread that launches: it must get there.
 TEST(Verify, AStreamThatWaitsForTheHost) {
-    Verified v = Verify("value_host");
+    Verified v = Undisturbed("value_host");
     EXPECT_GT(Launches(v), 0);
-    EXPECT_EQ(v.report.Number("not_verified.not_idle"), Reached(v));
+    EXPECT_EQ(v.report.Number("not_verified.not_idle"), Launches(v));
     ExpectSum(v);
 }
 
@@ -119,14 +123,15 @@ TEST(Verify, WhatAThreadWritesMeanwhileStays) {
 }
 
 TEST(Verify, MemoryThatTheHostUsesIsNotSetBack) {
-    Verified v = Verify("managed");
+    Verified v = Undisturbed("managed");
     EXPECT_GT(Launches(v), 0);
-    EXPECT_EQ(v.report.Number("not_verified.host_memory"), Reached(v));
+    EXPECT_EQ(v.report.Number("not_verified.host_memory"), Launches(v));
     EXPECT_EQ(v.report.Number("verified"), 0);
 }
 
 TEST(Verify, ADroppedOpIsFound) {
-    Verified v = Verify("launch_bound", {{"CUSPLICE_VERIFY_PLANT", "dropped"}}, {"--steps", "12"});
+    Verified v =
+        Undisturbed("launch_bound", {{"CUSPLICE_VERIFY_PLANT", "dropped"}}, {"--steps", "12"});
     EXPECT_GT(v.report.Number("planted"), 0);
     EXPECT_EQ(v.report.Number("different"), v.report.Number("planted"));
     EXPECT_EQ(v.report.Number("verified"), v.report.Number("planted"));
@@ -139,9 +144,7 @@ TEST(Verify, ADroppedOpIsFound) {
     EXPECT_NE(v.run.result.err.find("a graph differs from its launches: first at op"),
               std::string::npos)
         << v.run.result.err;
-    if (!Interrupted(v)) {
-        EXPECT_EQ(v.run.stats.Number("issued.in_graphs"), 0); // no such graph is used
-    }
+    EXPECT_EQ(v.run.stats.Number("issued.in_graphs"), 0); // no such graph is used
     EXPECT_STATS(v.run);
 }
 
@@ -195,8 +198,8 @@ TEST(Verify, AShareOfLaunches) {
 // Memory that fills up beside what the ops use: with 1 MB for saving, only what they point at is
 // saved.
 TEST(Verify, WithLittleMemoryWhatIsPointedAtIsSaved) {
-    Verified all = Verify("decode_loop");
-    EXPECT_EQ(all.report.Number("with_all_memory"), Reached(all));
+    Verified all = Undisturbed("decode_loop");
+    EXPECT_EQ(all.report.Number("with_all_memory"), Launches(all));
     EXPECT_EQ(Verify("errors_memory").report.Number("with_memory_of_pointers"), 0);
     Verified few = Verify("errors_memory", {{"CUSPLICE_VERIFY_MB", "1"}});
     EXPECT_GT(few.report.Number("with_memory_of_pointers"), 0);
@@ -206,29 +209,29 @@ TEST(Verify, WithLittleMemoryWhatIsPointedAtIsSaved) {
 
 // What was saved there is given back also where no graph is left.
 TEST(Verify, TheProgramsMemoryComesFirst) {
-    Verified v = Verify("memory_late", {{"CUSIM_MEM_MB", "128"}});
+    Verified v = Undisturbed("memory_late", {{"CUSIM_MEM_MB", "128"}});
     EXPECT_GT(v.report.Number("with_all_memory"), 0);
-    EXPECT_EQ(v.report.Number("equal"), Reached(v));
+    EXPECT_EQ(v.report.Number("equal"), Launches(v));
 }
 
 // The modes whose graphs are looked at: with an eager rule, piecewise cuts and full does not.
 TEST(Verify, OtherModesToo) {
     std::map<std::string, std::string> rule = {{"CUSPLICE_EAGER", "saxpy_n"}};
-    Verified segments = Verify("eager_tenth", rule);
+    Verified segments = Undisturbed("eager_tenth", rule);
     rule["CUSPLICE_VERIFY_MODE"] = "full";
-    Verified full = Verify("eager_tenth", rule);
+    Verified full = Undisturbed("eager_tenth", rule);
     EXPECT_EQ(Text(segments.report, "mode"), "piecewise");
     EXPECT_EQ(Text(full.report, "mode"), "full");
     EXPECT_EQ(full.run.stats.Number("eager_by.rule"), 0);
     EXPECT_GT(segments.run.stats.Number("eager_by.rule"), 0);
-    EXPECT_EQ(full.report.Number("equal"), Reached(full));
-    EXPECT_EQ(segments.report.Number("equal"), Reached(segments));
+    EXPECT_EQ(full.report.Number("equal"), Launches(full));
+    EXPECT_EQ(segments.report.Number("equal"), Launches(segments));
 }
 
 TEST(Verify, WithoutADriverThatCanIsSaid) {
-    Verified v = Verify("steady", {{"CUSIM_FAULT", "cuModuleLoadData:2+:999"}});
+    Verified v = Undisturbed("steady", {{"CUSIM_FAULT", "cuModuleLoadData:2+:999"}});
     EXPECT_EQ(v.report.Number("verified"), 0);
-    EXPECT_EQ(v.report.Number("not_verified.driver"), Reached(v));
+    EXPECT_EQ(v.report.Number("not_verified.driver"), Launches(v));
     EXPECT_GT(v.run.stats.Number("issued.in_graphs"), 0); // as graphs, unverified
 }
 
