@@ -240,15 +240,15 @@ def engine(book, folder, library, name, variants, turns, left):
 
     class Trial(try_all.Trial):
         def environment(self, run, base):
-            return {**super().environment(run, base), **({} if run.variant in WITH else {"CUSPLICE_WITHOUT": run.variant})}
+            return {**super().environment(run, base), **({} if run.variant in WITH else {"CUSPLICE_WITHOUT": run.variant.replace("+", ",")})}
 
         def write(self):
             book.runs[name] = {}
             for result in self.results.get(name, []):
-                book.take(name, result["variant"], of_engine(result))
+                book.take(name, result["variant"].replace("+", ","), of_engine(result))
             book.write()
 
-    trial = Trial(argparse.Namespace(names=[name], deadline=max(10, left()), rounds=turns, ahead=3, variants=",".join(variants), no_cfg=True, no_diagnose=True, set=[], patience=1.0,
+    trial = Trial(argparse.Namespace(names=[name], deadline=max(10, left()), rounds=turns, ahead=3, variants=",".join(name.replace(",", "+") for name in variants), no_cfg=True, no_diagnose=True, set=[], patience=1.0,
                              steps=0, lib=library, name=name, presets="", out=book.folder, cpu=False, site=None))
     trial.main()
     if not trial.results.get(name):
