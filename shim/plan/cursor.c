@@ -165,13 +165,27 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
     return node;
 }
 
+static void count_only(struct cus_plan *plan) {
+    plan->step_ops++;
+    plan->unsynced++;
+}
+
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
+    if (plan->limits.count_only) {
+        count_only(plan);
+        return;
+    }
     enum cus_step_class step = cus_plan_step(plan, op);
     record(plan, op, cus_tree_child(&plan->tree, plan->cur, op->kind, step), step);
 }
 
 void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
                              struct cus_plan_mark *mark) {
+    if (plan->limits.count_only) {
+        mark->turns = plan->turns;
+        count_only(plan);
+        return;
+    }
     mark->cur = plan->cur;
     mark->sig = plan->sig;
     mark->unsynced = plan->unsynced;
@@ -186,6 +200,12 @@ void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
 }
 
 void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark) {
+    if (plan->limits.count_only) {
+        bool same_step = plan->turns == mark->turns;
+        plan->step_ops -= same_step;
+        plan->unsynced -= same_step;
+        return;
+    }
     /* If a turn ended, or other ops were recorded since, the nodes may be gone. */
     if (plan->turns != mark->turns_after || plan->unsynced != mark->unsynced + 1)
         return;

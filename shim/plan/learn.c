@@ -258,12 +258,9 @@ bool cus_plan_drop_oldest(struct cus_plan *plan) {
     return true;
 }
 
-bool cus_plan_no_room(struct cus_plan *plan) {
-    struct cus_segment *segment = plan->segment;
-    bool turned = cus_plan_flushed(plan, CUS_CUT_REFUSED);
+void cus_learn_no_room(struct cus_plan *plan, struct cus_segment *segment) {
     if (!segment->n_variants)
         evict(plan, segment);
-    return turned;
 }
 
 /* ---- forgetting ---- */

@@ -22,9 +22,11 @@ void cus_learn_drop_for(struct cus_plan *plan, struct cus_segment *segment, uint
  * differs from the one of the launch before. After several such launches in a row the segment
  * leaves the index. */
 void cus_learn_index(struct cus_plan *plan, struct cus_segment *segment, bool otherwise);
-/* The driver refused the segment's graph (plan.h, cus_plan_refused). May drop the segment. */
+/* The driver refused the segment's graph (plan.h, CUS_ENDED_REFUSED). May drop the segment. */
 void cus_learn_refused(struct cus_plan *plan, struct cus_segment *segment,
                        struct cus_variant *broken);
+/* There was no memory for the segment's graph. If it has none, it is dropped for a while. */
+void cus_learn_no_room(struct cus_plan *plan, struct cus_segment *segment);
 /* The path passes a boundary that a cut or a pause made, with a break (plan->broken, plan->covered)
  * or without. If the boundary has lost its reason, it is forgotten. If a cut had made it, the
  * segments on both sides become stale. */

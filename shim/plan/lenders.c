@@ -111,7 +111,8 @@ static bool has_stale(const struct cus_plan *plan) {
 }
 
 bool cus_plan_can_borrow(struct cus_plan *plan) {
-    struct cus_segment *segment = cus_plan_next_segment(plan);
+    struct cus_segment *segment =
+        (plan->cur->expect->join ? plan->cur->expect->join : plan->cur->expect)->segment;
     return !segment->n_variants && !has_stale(plan) && lender(plan, segment);
 }
 

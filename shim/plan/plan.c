@@ -1,7 +1,7 @@
 /*
  * The plan: matches ops against the expected path and records what became of a segment.
  * Runs under the lock of the engine that owns the plan, on the thread that offers the op;
- * cus_plan_flushed runs on any thread that flushes. Matching is the hot path and allocates nothing.
+ * cus_plan_end runs on any thread that flushes. Matching is the hot path and allocates nothing.
  * Never calls the driver; graphs are dropped through the callback.
  */
 #include "shim/plan/plan.h"
@@ -97,14 +97,17 @@ uint32_t cus_plan_n_dirty(const struct cus_plan *plan) {
 
 /* ---- matching ---- */
 
-static enum cus_offer offer_to_segment(struct cus_plan *plan, const struct cus_op *op) {
+static enum cus_offer offer_to_segment(struct cus_plan *plan, const struct cus_op *op,
+                                       struct cus_proposal *proposal) {
     uint32_t i = plan->n;
     if (CUS_HAZARD(A3) && plan->segment->places[i].kind != op->kind) {
         if (!cus_prefix_find(plan, op))
             return CUS_OFFER_DIVERGED;
-        if (!plan->other->n_variants)
+        if (!plan->other->n_variants) {
+            *proposal = (struct cus_proposal){.to_build = plan->other->n};
             return CUS_OFFER_OTHER;
-        cus_plan_turn(plan);
+        }
+        cus_prefix_turn(plan);
     }
     struct cus_segment *segment = plan->segment;
     const struct cus_values *values =
@@ -212,9 +215,18 @@ static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
            node->expect;
 }
 
-enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
+/* The segment of the last BEGIN: the offer made its first node the expected one. */
+static struct cus_segment *next_segment(const struct cus_plan *plan) {
+    const struct cus_node *next = plan->cur->expect;
+    return (next->join ? next->join : next)->segment;
+}
+
+enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op,
+                              struct cus_proposal *proposal) {
     if (plan->segment)
-        return offer_to_segment(plan, op);
+        return offer_to_segment(plan, op, proposal);
+    if (plan->limits.count_only)
+        return CUS_OFFER_EAGER;
     enum cus_step_class step = cus_plan_step(plan, op);
     struct cus_node *node = cus_tree_child(&plan->tree, plan->cur, op->kind, step);
     if (!node)
@@ -228,6 +240,11 @@ enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op) {
         return CUS_OFFER_EAGER;
     if (plan->history)
         cus_prefix_foresee(plan, node);
+    const struct cus_segment *segment = next_segment(plan);
+    *proposal = (struct cus_proposal){
+        .to_build = segment->n_variants ? 0 : segment->n,
+        .advised = segment->advised,
+    };
     return CUS_OFFER_BEGIN;
 }
 
@@ -245,24 +262,8 @@ enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op) 
     return node->retry_at > node->visits + 1 ? CUS_WHY_BACKOFF : CUS_WHY_SHORT;
 }
 
-/* The node of the last BEGIN: the offer made it the expected one. */
-static struct cus_node *next_node(const struct cus_plan *plan) {
-    struct cus_node *next = plan->cur->expect;
-    return next->join ? next->join : next;
-}
-
-struct cus_segment *cus_plan_next_segment(const struct cus_plan *plan) {
-    return next_node(plan)->segment;
-}
-
-uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised) {
-    const struct cus_segment *segment = cus_plan_next_segment(plan);
-    *advised = segment->advised;
-    return segment->n_variants ? 0 : segment->n;
-}
-
 void cus_plan_put_off(struct cus_plan *plan) {
-    struct cus_segment *segment = cus_plan_next_segment(plan);
+    struct cus_segment *segment = next_segment(plan);
     plan->put_off = plan->turns;
     plan->n_waiting += !segment->waits;
     segment->waits = true;
@@ -272,9 +273,9 @@ bool cus_plan_put_off_lately(const struct cus_plan *plan) {
     return plan->n_waiting && plan->turns - plan->put_off < FIRST_EXECS;
 }
 
-void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
+static void begin(struct cus_plan *plan, const struct cus_op *op) {
     cus_cursor_leave(plan);
-    plan->segment = cus_plan_next_segment(plan);
+    plan->segment = next_segment(plan);
     plan->n = 0;
     plan->then++;
     cus_choose_set_clean(plan);
@@ -290,6 +291,15 @@ void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op) {
     plan->ramped = plan->ramp;
     cus_sizes_up(plan, plan->segment);
     plan->clock++;
+}
+
+void cus_plan_accept(struct cus_plan *plan, const struct cus_op *op, uint32_t memory_epoch) {
+    if (plan->segment) {
+        cus_prefix_turn(plan);
+        return;
+    }
+    plan->memory_epoch = memory_epoch;
+    begin(plan, op);
 }
 
 void cus_plan_note_time(struct cus_plan *plan, uint64_t ns) {
@@ -373,7 +383,7 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
 
 /* ---- what became of a segment ---- */
 
-bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
+static bool launched(struct cus_plan *plan, struct cus_variant *variant) {
     struct cus_segment *segment = plan->segment;
     cus_cursor_marker(plan, segment->places[0].kind,
                       (enum cus_step_class)segment->nodes[0]->key.step);
@@ -407,7 +417,7 @@ bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant) {
     return cus_cursor_advance(plan, end, n);
 }
 
-bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
+static bool cut_off(struct cus_plan *plan, enum cus_cut cut) {
     struct cus_segment *segment = plan->segment;
     uint32_t n = plan->n;
     struct cus_node *at = n ? segment->nodes[n - 1] : plan->cur;
@@ -427,10 +437,17 @@ bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut) {
     return cus_cursor_advance(plan, at, n);
 }
 
-bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken) {
+bool cus_plan_end(struct cus_plan *plan, struct cus_outcome outcome) {
+    if (outcome.ended == CUS_ENDED_LAUNCHED)
+        return launched(plan, outcome.variant);
+    if (outcome.ended == CUS_ENDED_CUT)
+        return cut_off(plan, outcome.cut);
     struct cus_segment *segment = plan->segment;
-    bool turned = cus_plan_flushed(plan, CUS_CUT_REFUSED);
-    cus_learn_refused(plan, segment, broken);
+    bool turned = cut_off(plan, CUS_CUT_REFUSED);
+    if (outcome.ended == CUS_ENDED_NO_ROOM)
+        cus_learn_no_room(plan, segment);
+    else
+        cus_learn_refused(plan, segment, outcome.variant);
     return turned;
 }
 
@@ -439,7 +456,7 @@ static struct cus_segment *segment_of(const struct cus_variant *variant) {
 }
 
 /* If the tallies contain this launch already, the next cus_segment_tally subtracts it. */
-void cus_plan_unfired(struct cus_variant *variant) {
+void cus_plan_unlaunched(struct cus_variant *variant) {
     segment_of(variant)->fired--;
 }
 

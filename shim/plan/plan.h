@@ -28,6 +28,7 @@ struct cus_plan_limits {
     uint32_t variants;   /* most graphs of a segment */
     uint32_t nodes_max;
     enum cus_mode mode; /* which kernels may be in graphs, in which steps */
+    bool count_only;    /* nothing is learned: ops are counted, and all are EAGER */
 };
 
 /* Destroys a graph that the plan drops. `context` is the one given to cus_plan_init. */
@@ -151,19 +152,25 @@ static inline struct cus_segment **cus_plan_history_at(const struct cus_plan *pl
 
 enum cus_offer {
     CUS_OFFER_DEFERRED, /* the op is deferred: report success */
-    /* The segment is complete: choose, build or patch, launch, then cus_plan_fired (or flushed). */
+    /* The segment is complete: choose, build or patch, launch, then cus_plan_end. */
     CUS_OFFER_FULL,
-    /* A segment could begin here. If the caller may defer now: cus_plan_begin, then offer again.
+    /* A segment could begin here. If the caller may defer now: cus_plan_accept, then offer again.
      * Otherwise do as for EAGER. */
     CUS_OFFER_BEGIN,
     CUS_OFFER_EAGER, /* issue the op, then record it */
     /* The deferred ops may be the beginning of another segment that has no graph yet. If the
-     * caller may build it: cus_plan_turn, then offer again. Otherwise do as for DIVERGED. */
+     * caller may build it: cus_plan_accept, then offer again. Otherwise do as for DIVERGED. */
     CUS_OFFER_OTHER,
-    /* Another op than the expected one: flush, cus_plan_flushed, then offer again. */
+    /* Another op than the expected one: flush, cus_plan_end, then offer again. */
     CUS_OFFER_DIVERGED,
-    /* No node may have this op's shape: flush, cus_plan_flushed, issue the op, then record it. */
+    /* No node may have this op's shape: flush, cus_plan_end, issue the op, then record it. */
     CUS_OFFER_UNSUPPORTED,
+};
+
+/* What a segment needs that the plan proposes to begin, or to go on with. */
+struct cus_proposal {
+    uint32_t to_build; /* ops to be built before the segment can be launched; 0: it has a graph */
+    bool advised;      /* an earlier run says that the segment pays */
 };
 
 enum cus_choice { CUS_CHOICE_EXACT, CUS_CHOICE_PATCH, CUS_CHOICE_BUILD };
@@ -174,7 +181,22 @@ enum cus_cut {
     CUS_CUT_WATCHDOG, /* no op came for hold_us */
     CUS_CUT_DIVERGED,
     CUS_CUT_OTHER,   /* another thread, or exit: nothing is learned from it */
-    CUS_CUT_REFUSED, /* the complete segment was not launched: cus_plan_refused judges it */
+    CUS_CUT_REFUSED, /* the complete segment was not launched; CUS_ENDED says why */
+};
+
+/* What became of the deferred ops. All but LAUNCHED: they were issued one by one. */
+enum cus_ended {
+    CUS_ENDED_LAUNCHED, /* the complete segment, as the graph `variant` */
+    CUS_ENDED_CUT,      /* `cut` says why */
+    /* The complete segment, because its graph failed. `variant` did not launch, or its content is
+     * unknown. NULL: no graph could be built, and the plan does not try again soon. */
+    CUS_ENDED_REFUSED,
+    CUS_ENDED_NO_ROOM, /* the complete segment, for lack of memory: a graph is tried again later */
+};
+struct cus_outcome {
+    enum cus_ended ended;
+    enum cus_cut cut;
+    struct cus_variant *variant;
 };
 
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
@@ -322,15 +344,14 @@ static inline uint32_t cus_plan_deferred(const struct cus_plan *plan) {
     return plan->segment ? plan->n : 0;
 }
 
-enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op);
+/* Offers the op. BEGIN and OTHER fill in `proposal`. */
+enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op,
+                              struct cus_proposal *proposal);
 /* After EAGER: why an op that may be in a graph is not. SHORT stands also for a shape that no node
  * may have. */
 enum cus_why cus_plan_why(const struct cus_plan *plan, const struct cus_op *op);
 /* After DEFERRED or FULL, if the segment is `timed`: the op came at `ns`. */
 void cus_plan_note_time(struct cus_plan *plan, uint64_t ns);
-/* After BEGIN: how many ops must be built before the segment can be launched; 0 if it has a graph.
- * `*advised`: an earlier run says that the segment pays. */
-uint32_t cus_plan_to_build(const struct cus_plan *plan, bool *advised);
 /* After BEGIN: the segment's first graph may not be built in this step. First graphs come before
  * further variants, since patching an existing graph already costs less than eager ops. */
 void cus_plan_put_off(struct cus_plan *plan);
@@ -338,14 +359,12 @@ void cus_plan_put_off(struct cus_plan *plan);
 bool cus_plan_put_off_lately(const struct cus_plan *plan);
 /* After BEGIN, for a segment without a graph: could cus_plan_borrow give it one? */
 bool cus_plan_can_borrow(struct cus_plan *plan);
-/* After BEGIN: defers from here on. Offer the op again. */
-void cus_plan_begin(struct cus_plan *plan, const struct cus_op *op);
-/* After OTHER: the other segment. cus_plan_turn makes the deferred ops the beginning of that
- * segment; then offer the op again. */
-static inline struct cus_segment *cus_plan_other(const struct cus_plan *plan) {
-    return plan->other;
-}
-void cus_plan_turn(struct cus_plan *plan);
+/* After BEGIN: defers from here on. After OTHER: makes the deferred ops the beginning of the other
+ * segment. Then offer the op again.
+ * The memory epoch moves when memory may have been freed, unmapped or unregistered. Memset and copy
+ * nodes, whose addresses the driver resolved earlier, are then patched again before their next
+ * launch, even at the same address. */
+void cus_plan_accept(struct cus_plan *plan, const struct cus_op *op, uint32_t memory_epoch);
 /* An op was issued eagerly and succeeded. */
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op);
 /* The same directly after EAGER or BEGIN, before the op is issued, so that nothing is looked up
@@ -366,31 +385,11 @@ struct cus_plan_mark {
 void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
                              struct cus_plan_mark *mark);
 void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark);
-/* If nothing is to be learned: only counts one op of this step. */
-static inline void cus_plan_count(struct cus_plan *plan) {
-    plan->step_ops++;
-    plan->unsynced++;
-}
-/* Takes that back, unless the step of turn `turns` has ended meanwhile. */
-static inline void cus_plan_uncount(struct cus_plan *plan, uint32_t turns) {
-    if (plan->turns != turns)
-        return;
-    plan->step_ops--;
-    plan->unsynced--;
-}
 
 /* The host took `ns` for `intervals` between the ops of the segment filled last. Sizes of new
  * segments follow this pace. */
 void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns);
-/* Reports the memory epoch before begin. It moves when memory may have been freed, unmapped or
- * unregistered. Memset and copy nodes, whose addresses the driver resolved earlier, are then
- * patched again before their next launch, even at the same address. */
-static inline void cus_plan_memory(struct cus_plan *plan, uint32_t epoch) {
-    plan->memory_epoch = epoch;
-}
 
-/* After BEGIN: the segment that begins. */
-struct cus_segment *cus_plan_next_segment(const struct cus_plan *plan);
 /* In builds with CUS_CHECKS: aborts if the invariant does not hold. */
 void cus_plan_check(const struct cus_plan *plan);
 /* The first op from `from` on that differs from the predicted variant's image; n if none does. */
@@ -422,11 +421,9 @@ uint32_t cus_plan_patched_all(struct cus_plan *plan, struct cus_variant *variant
 /* Adds a new graph, built from the deferred ops, as a variant. NULL if memory ran out; the caller
  * then still owns the graph. */
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec);
-/* The segment was launched with this variant. Both may be gone afterwards. True if a turn of a loop
- * ended with it. */
-bool cus_plan_fired(struct cus_plan *plan, struct cus_variant *variant);
-/* The deferred ops were issued one by one. True if a turn of a loop ended with them. */
-bool cus_plan_flushed(struct cus_plan *plan, enum cus_cut cut);
+/* Nothing is deferred any more: reports what became of the deferred ops. The segment and its
+ * variants may be gone afterwards. True if a turn of a loop ended with these ops. */
+bool cus_plan_end(struct cus_plan *plan, struct cus_outcome outcome);
 
 /* A call that is not an op came and would cut a segment here. The caller has flushed deferred
  * ops. */
@@ -452,17 +449,11 @@ unsigned cus_plan_heads(const struct cus_plan *plan, uint64_t *heads, unsigned m
 /* Drops the segment launched least recently. False if only segments of this step and the one before
  * have graphs. */
 bool cus_plan_drop_oldest(struct cus_plan *plan);
-/* In place of cus_plan_flushed, after a complete segment was issued one by one because its graph
- * failed. `broken` is the variant whose content is now unknown or that did not launch. NULL: no
- * graph could be built, and the plan does not try again soon. True if a turn of a loop ended. */
-bool cus_plan_refused(struct cus_plan *plan, struct cus_variant *broken);
-/* A segment reported by cus_plan_fired was not launched after all. */
-void cus_plan_unfired(struct cus_variant *variant);
-/* Like cus_plan_refused, for such a segment. It must not have begun again, and nothing of it is
+/* A segment that was reported as LAUNCHED was not launched after all. */
+void cus_plan_unlaunched(struct cus_variant *variant);
+/* Like CUS_ENDED_REFUSED, for such a segment. It must not have begun again, and nothing of it is
  * deferred. */
 void cus_plan_failed(struct cus_plan *plan, struct cus_variant *broken);
-/* Like cus_plan_refused, for missing memory: a graph is tried again after a while. */
-bool cus_plan_no_room(struct cus_plan *plan);
 /* Drops `n` segments, launched least recently first, or single graphs of a segment with many. If
  * none is left, forgets every path. True while there is more. Nothing may be deferred. */
 bool cus_plan_evict(struct cus_plan *plan, unsigned n);

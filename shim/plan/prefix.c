@@ -49,7 +49,7 @@ bool cus_prefix_find(struct cus_plan *plan, const struct cus_op *op) {
     return other && other->nodes[0] == head;
 }
 
-void cus_plan_turn(struct cus_plan *plan) {
+void cus_prefix_turn(struct cus_plan *plan) {
     struct cus_segment *segment = plan->other;
     const struct cus_values *values[CUS_PREFIX_MAX];
     for (uint32_t i = 0; i < plan->n; i++)

@@ -10,6 +10,8 @@ struct cus_segment *cus_prefix_led(struct cus_node *node, const struct cus_node 
 /* An op diverged. Is there a segment, or can one be formed now, that has this op behind the
  * deferred ones? Sets plan->other. */
 bool cus_prefix_find(struct cus_plan *plan, const struct cus_op *op);
+/* The deferred ops become the beginning of plan->other. */
+void cus_prefix_turn(struct cus_plan *plan);
 /* Several segments may begin at this node: selects the one that came next when the path was here
  * last. */
 void cus_prefix_foresee(const struct cus_plan *plan, struct cus_node *node);

@@ -79,7 +79,7 @@ static void issue_submitted(struct cus_engine *engine) {
                                     cus_image_op(variant->image, segment, i), engine->handle));
     cus_tally_cut(segment->places[refused ? submit->refused : 0].kind->tally, CUS_WHY_REFUSED,
                   segment->n);
-    cus_plan_unfired(variant);
+    cus_plan_unlaunched(variant);
     engine->counters.graph_launches--;
     engine->counters.submitted--;
     engine->counters.in_graphs -= segment->n;
@@ -166,7 +166,7 @@ void cus_deferred_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
     engine->cut_at = engine->counters.in_graphs;
     engine->counters.breaks[reason]++;
     engine->counters.runs++;
-    if (cus_plan_flushed(plan, cut))
+    if (cus_plan_end(plan, (struct cus_outcome){.ended = CUS_ENDED_CUT, .cut = cut}))
         turn_ended(engine);
     mend(engine);
     nothing_pends(engine);
@@ -198,7 +198,7 @@ void cus_deferred_lose(struct cus_engine *engine) {
     cus_trace_flush(engine, plan->n, cus_why_key(CUS_WHY_LOST), CUS_BREAK_OTHER_STREAM);
     engine->counters.eager_by[CUS_EAGER_FLUSHED] += plan->n;
     cus_tally_cut(&cus_tally_none, CUS_WHY_LOST, plan->n);
-    cus_plan_flushed(plan, CUS_CUT_REFUSED);
+    cus_plan_end(plan, (struct cus_outcome){.ended = CUS_ENDED_CUT, .cut = CUS_CUT_REFUSED});
     mend(engine);
     nothing_pends(engine);
 }
@@ -253,9 +253,11 @@ static bool fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
     engine->counters.runs++;
     engine->counters.sig_missed++;
-    return put_off == LATER     ? cus_plan_flushed(plan, CUS_CUT_REFUSED)
-           : put_off == NO_ROOM ? cus_plan_no_room(plan)
-                                : cus_plan_refused(plan, broken);
+    struct cus_outcome outcome = {.cut = CUS_CUT_REFUSED, .variant = broken};
+    outcome.ended = put_off == LATER     ? CUS_ENDED_CUT
+                    : put_off == NO_ROOM ? CUS_ENDED_NO_ROOM
+                                         : CUS_ENDED_REFUSED;
+    return cus_plan_end(plan, outcome);
 }
 
 /* Issues the complete segment op by op. Returns the result of the last op, whose call this is. */
@@ -428,7 +430,7 @@ CUresult cus_deferred_fire(struct cus_engine *engine) {
         submit = true;
         cus_submit_count(&engine->submit, true);
         launched(engine, &found, now, moment);
-        turned = cus_plan_fired(plan, variant);
+        turned = cus_plan_end(plan, (struct cus_outcome){.variant = variant});
     } else if (!variant) {
         result =
             fire_eagerly(engine, NULL, found.put_off, CUS_EAGER_OBSERVING,
@@ -456,7 +458,7 @@ CUresult cus_deferred_fire(struct cus_engine *engine) {
         if (!found.tried)
             cus_submit_count(&engine->submit, false);
         launched(engine, &found, now, moment);
-        turned = cus_plan_fired(plan, variant);
+        turned = cus_plan_end(plan, (struct cus_outcome){.variant = variant});
     }
     if (found.tried)
         charge(engine, &found, n);

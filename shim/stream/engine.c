@@ -70,7 +70,8 @@ static struct reason reason(enum cus_eager eager, enum cus_why why) {
     return (struct reason){eager, why};
 }
 
-static bool may_defer(struct cus_engine *engine, struct reason *why_not) {
+static bool may_defer(struct cus_engine *engine, struct cus_proposal proposal,
+                      struct reason *why_not) {
     *why_not = reason(CUS_EAGER_PASSTHROUGH, CUS_WHY_OFF);
     /* The state is read again under the lock. A thread that switches deferral off changes the
      * state, then takes each lock; so nothing is deferred behind its back. */
@@ -108,17 +109,16 @@ static bool may_defer(struct cus_engine *engine, struct reason *why_not) {
     if (!cus_process.may_build)
         return false;
     why_not->why = CUS_WHY_NOT_YET;
-    bool advised;
-    uint32_t to_build = cus_plan_to_build(&engine->plan, &advised);
-    if (!to_build || (cus_build_fits(engine, to_build, advised) && may_build(engine, to_build)))
+    uint32_t to_build = proposal.to_build;
+    if (!to_build ||
+        (cus_build_fits(engine, to_build, proposal.advised) && may_build(engine, to_build)))
         return true;
     cus_plan_put_off(&engine->plan);
     return !cus_graphs_fit(to_build) && cus_plan_can_borrow(&engine->plan);
 }
 
 /* May the deferred ops go on as another segment? Only if a graph of that segment may be built. */
-static bool may_turn(struct cus_engine *engine) {
-    uint32_t to_build = cus_plan_other(&engine->plan)->n;
+static bool may_turn(struct cus_engine *engine, uint32_t to_build) {
     return cus_graphs_fit(to_build) && cus_build_fits(engine, to_build, false) &&
            may_build(engine, to_build);
 }
@@ -129,8 +129,7 @@ static void tell_segment(struct cus_engine *engine) {
 }
 
 static void begin(struct cus_engine *engine, const struct cus_op *op) {
-    cus_plan_memory(&engine->plan, cus_ranges_epoch());
-    cus_plan_begin(&engine->plan, op);
+    cus_plan_accept(&engine->plan, op, cus_ranges_epoch());
     tell_segment(engine);
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
     if (!engine->pending) { /* nothing is submitted */
@@ -200,11 +199,9 @@ struct offer {
     struct cus_tally *tally;
 };
 
-/* Offers an op to the plan, unless nothing is learned (cus_process.learns). */
-static enum cus_offer offer_to_plan(struct cus_engine *engine, const struct cus_op *op) {
-    if (!cus_process.learns)
-        return CUS_OFFER_EAGER;
-    enum cus_offer offer = cus_plan_offer(&engine->plan, op);
+static enum cus_offer offer_to_plan(struct cus_engine *engine, const struct cus_op *op,
+                                    struct cus_proposal *proposal) {
+    enum cus_offer offer = cus_plan_offer(&engine->plan, op, proposal);
     if (offer == CUS_OFFER_DEFERRED || offer == CUS_OFFER_FULL) {
         if (engine->plan.timed)
             cus_plan_note_time(&engine->plan, cus_clock_ns());
@@ -243,7 +240,8 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         }
         if (call->began)
             cus_trace_op_is(call, engine, kind, op);
-        switch (offer_to_plan(engine, op)) {
+        struct cus_proposal proposal;
+        switch (offer_to_plan(engine, op, &proposal)) {
         case CUS_OFFER_DEFERRED:
             __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
             cus_thread_pends(thread, engine); /* another thread may have begun the segment */
@@ -256,8 +254,8 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
                 cus_thread_pends(thread, engine);
             return true;
         case CUS_OFFER_OTHER:
-            if (may_turn(engine)) {
-                cus_plan_turn(&engine->plan);
+            if (may_turn(engine, proposal.to_build)) {
+                cus_plan_accept(&engine->plan, op, cus_ranges_epoch());
                 tell_segment(engine);
                 break;
             }
@@ -278,7 +276,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             attribute(engine, CUS_CAUSE_UNSUPPORTED, deferred, offer->tally, why->why);
             return false;
         case CUS_OFFER_BEGIN:
-            if (!may_defer(engine, why)) {
+            if (!may_defer(engine, proposal, why)) {
                 offer->offered = !engine->closed;
                 return false;
             }
@@ -295,13 +293,6 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             return false;
         }
     }
-}
-
-static void record(struct cus_engine *engine, const struct cus_op *op) {
-    if (cus_process.learns)
-        cus_plan_record(&engine->plan, op);
-    else
-        cus_plan_count(&engine->plan);
 }
 
 /* Called after the program's own call succeeded: learns the function if it is the `first` launch,
@@ -323,7 +314,7 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
             kind = cus_call_kind(engine, call, &first_again);
         if (kind && cus_call_op(call, kind, &op)) {
             cus_kinds_ran(engine->context, kind, op.dims);
-            record(engine, &op);
+            cus_plan_record(&engine->plan, &op);
             if (call->began)
                 cus_trace_op_is(call, engine, kind, &op);
             if (first && !cus_plan_allows(&engine->plan, &op)) {
@@ -350,25 +341,17 @@ static bool may_record_now(const struct offer *offer) {
 
 static void record_now(struct cus_engine *engine, const struct offer *offer,
                        struct cus_plan_mark *mark) {
-    if (!cus_process.learns) {
-        mark->turns = engine->plan.turns;
-        cus_plan_count(&engine->plan);
-        return;
-    }
     cus_plan_record_offered(&engine->plan, &offer->op, mark);
-    cus_demotion_decide(engine);
+    if (cus_process.learns)
+        cus_demotion_decide(engine);
 }
 
 /* Takes back the record of an op that failed: it is not part of the path. */
 static void take_back(struct cus_engine *engine, const struct cus_plan_mark *mark,
                       uint32_t generation) {
     cus_lock_take(&engine->lock);
-    if (engine->generation == generation && !engine->closed && !engine->plan.segment) {
-        if (cus_process.learns)
-            cus_plan_take_back(&engine->plan, mark);
-        else
-            cus_plan_uncount(&engine->plan, mark->turns);
-    }
+    if (engine->generation == generation && !engine->closed && !engine->plan.segment)
+        cus_plan_take_back(&engine->plan, mark);
     cus_engine_unlock(engine);
 }
 

@@ -79,7 +79,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
                                      .segment_ns = options->hold_us * 500,
                                      .variants = options->variants,
                                      .nodes_max = options->nodes_max,
-                                     .mode = cus_options_graphs(options)};
+                                     .mode = cus_options_graphs(options),
+                                     .count_only = !cus_process.learns};
     /* This is against the lock order, but cannot deadlock: a thread that still holds this lock has
      * just closed the engine, and needs the registry lock no more. */
     cus_lock_take_unordered(&engine->lock);

@@ -13,7 +13,7 @@ extern "C" {
 namespace {
 
 using Entries = std::vector<cus_cache_entry>;
-const cus_plan_limits kLimits = {2, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE};
+const cus_plan_limits kLimits = {2, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false};
 
 // What one process knows from others.
 struct Known {
@@ -286,7 +286,7 @@ Entries SmallSegments(uint32_t pace_ns) {
 // The host was no colder when they were formed than it is in any run.
 TEST(Advice, SegmentsOfALittleSlowerHostStay) {
     Known known(SmallSegments(400));
-    Program program({2, 4, 64, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 64, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     cus_plan_advise(&program.plan, &known.advice, 1);
     Step(program, 100);
     for (int step = 0; step < 20; step++) {
@@ -313,7 +313,7 @@ TEST(Advice, WhatIsForgottenIsAdvisedAnew) {
 // Small segments were right for a slow host; this one is fast.
 TEST(Advice, SegmentsOfAnotherPaceAreFormedAnew) {
     Known known(SmallSegments(50000));
-    Program program({2, 4, 64, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 64, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     cus_plan_advise(&program.plan, &known.advice, 1);
     Step(program, 100);
     Step(program, 100);

@@ -66,7 +66,7 @@ TEST(Alone, NotByTheFirstSegment) {
 }
 
 TEST(Alone, NoSegmentIsLargerThanAnyMayBe) {
-    Program program({2, 4, CUS_SEGMENT_MAX, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, CUS_SEGMENT_MAX, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
     unsigned ops = 4 + 8 + 16 + 32 + 64 + 128 + 256 + 512 + CUS_SEGMENT_MAX + 1;
     Steps(&program, 10, ops, 0);
     program.ResetCounts();

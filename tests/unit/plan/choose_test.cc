@@ -28,7 +28,7 @@ TEST(Choose, AddressesThatTakeTurnsEarnASecondExec) {
 // not be the same op of each layer, whichever that is.
 TEST(Choose, AddressesOfAnyOpsOfALayerThatTakeTurnEarnASecondExec) {
     for (unsigned first = 0; first < 8; first++) {
-        Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+        Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
         for (int step = 0; step < 20; step++) {
             if (step == 10)
                 program.ResetCounts();
@@ -154,7 +154,7 @@ void StepAt(Program &program, uint64_t pointer, uint32_t grid = 1) {
     StepBehindFirst(program, pointer, grid);
 }
 
-const cus_plan_limits ONE_SEGMENT = {2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE};
+const cus_plan_limits ONE_SEGMENT = {2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false};
 
 TEST(Choose, ANearerOneIsLookedForAtTimesWhereThereWasNone) {
     Program program(ONE_SEGMENT);

@@ -50,7 +50,7 @@ TEST(Growth, StepsThatAreAlikeButForTheirBeginningShareWhatFollows) {
 // Whether addresses come again is known by a table of what came: a long step must not take the
 // place of what it knows before it comes round.
 TEST(Growth, AddressesThatTakeTurnsEarnASecondExecInALongStep) {
-    Program program({2, 16, 16, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 16, 16, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
     const unsigned kOps = 30000;
     for (unsigned step = 0; step < 12; step++) {
         if (step == 10)
@@ -67,7 +67,7 @@ TEST(Growth, AddressesThatTakeTurnsEarnASecondExecInALongStep) {
 // What is common may be in one segment with what stands before it on the path that was there first:
 // those that come later come into the midst of that.
 TEST(Growth, ASegmentEndsWhereOtherPathsComeToItsMidst) {
-    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
     const unsigned kOps = 1200;
     auto round = [&](unsigned from, unsigned to) {
         program.ResetCounts();
@@ -89,7 +89,7 @@ TEST(Growth, ASegmentEndsWhereOtherPathsComeToItsMidst) {
 TEST(Growth, APathThatJoinsAtTheEndOfASegmentJoinsLater) {
     unsigned all = 0;
     for (unsigned shift = 0; shift < 12; shift++) {
-        Program program({2, 16, 16, 0, 4, 100000, CUS_MODE_PIECEWISE});
+        Program program({2, 16, 16, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
         unsigned alone = 0; // the last op of a step not counted: it may be left over
         for (int round = 0; round < 8; round++) {
             alone = 0;
@@ -202,7 +202,7 @@ TEST(Growth, APathNeverJoinsItself) {
 }
 
 TEST(Growth, WhatDoesNotComeAnyMoreIsForgotten) {
-    Program program({2, 4, 64, 0, 4, 1000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 64, 0, 4, 1000, CUS_MODE_PIECEWISE, false});
     auto round = [&](unsigned from) {
         program.ResetCounts();
         for (unsigned which = from; which < from + 10; which++)
@@ -219,7 +219,7 @@ TEST(Growth, WhatDoesNotComeAnyMoreIsForgotten) {
 }
 
 TEST(Growth, OfStepsThatDoNotAllHaveRoomSomeAreKept) {
-    Program program({2, 4, 64, 0, 4, 1000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 64, 0, 4, 1000, CUS_MODE_PIECEWISE, false});
     for (int i = 0; i < 60; i++) {
         if (i == 20)
             program.ResetCounts();
@@ -256,7 +256,7 @@ void LayerStep(Program &program, unsigned which, unsigned ops) {
 }
 
 TEST(Growth, WhereThereIsNoRoomSegmentsOfTheSameKindsShareGraphs) {
-    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
     const unsigned kSteps = 20, kOps = 64, kExecs = 5;
     unsigned made = 0;
     for (int round = 0; round < 6; round++) {
@@ -279,7 +279,7 @@ TEST(Growth, WhereThereIsNoRoomSegmentsOfTheSameKindsShareGraphs) {
 
 // Memory that nobody has used for long goes to whoever builds, not lent but for good.
 TEST(Growth, NothingIsBorrowedWhereASegmentIsOutOfUse) {
-    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
     for (int i = 0; i < 6; i++)
         LayerStep(program, 1, 64);
     for (int i = 0; i < 40; i++)
@@ -295,7 +295,7 @@ TEST(Growth, NothingIsBorrowedWhereASegmentIsOutOfUse) {
 
 // Another kind anywhere, and they are no lenders.
 TEST(Growth, SegmentsOfOtherKindsLendNothing) {
-    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
     for (int i = 0; i < 6; i++)
         LayerStep(program, 1, 64);
     program.full = true;
@@ -332,7 +332,7 @@ TEST(Growth, OldestIsTheOneLaunchedLeastRecently) {
 
 // A pace that changes: what was formed at the old one goes, but never all in one step.
 TEST(Growth, SegmentsOfManyStepsAreFormedAnewStepByStep) {
-    Program program({2, 4, 64, 20000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 64, 20000, 4, 100000, CUS_MODE_PIECEWISE, false});
     const unsigned kSteps = 40;
     unsigned most = 0, all = 0;
     for (unsigned round = 0; round < 40; round++) {

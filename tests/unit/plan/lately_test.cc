@@ -16,7 +16,7 @@ enum { OPS = 12, CUT = 6 };
 
 class Lately : public testing::Test {
   protected:
-    Program program{{2, OPS, OPS, 0, 4, 100000, CUS_MODE_PIECEWISE}};
+    Program program{{2, OPS, OPS, 0, 4, 100000, CUS_MODE_PIECEWISE, false}};
 
     void Step(bool cut = false) {
         for (int i = 0; i < OPS; i++) {
@@ -53,7 +53,7 @@ TEST_F(Lately, CutsThatAreFarApartAreChance) {
 // A cut costs the ops that are deferred: where these are few it must come more often.
 TEST_F(Lately, ACutOfManyOpsCountsMore) {
     auto boundary = [](unsigned ops, int every) {
-        Program fresh{{2, OPS, OPS, 0, 4, 100000, CUS_MODE_PIECEWISE}};
+        Program fresh{{2, OPS, OPS, 0, 4, 100000, CUS_MODE_PIECEWISE, false}};
         for (int step = -10; step < 200; step++) {
             for (unsigned i = 0; i < OPS; i++) {
                 if (i == ops && step >= 0 && step % every == 0)
@@ -75,7 +75,7 @@ TEST_F(Lately, ACutOfManyOpsCountsMore) {
 
 // A boundary where a segment ends anyway: both are formed anew, and counted once.
 TEST_F(Lately, SegmentsThatAreFormedAnewAreCountedOnce) {
-    Program halves{{2, CUT, CUT, 0, 4, 100000, CUS_MODE_PIECEWISE}};
+    Program halves{{2, CUT, CUT, 0, 4, 100000, CUS_MODE_PIECEWISE, false}};
     auto steps = [&](unsigned n, bool cut) {
         for (; n; n--) {
             for (int i = 0; i < OPS; i++) {

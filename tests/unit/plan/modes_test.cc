@@ -26,7 +26,7 @@ cus_step_rule Rule() {
 class Modes : public ::testing::Test {
   protected:
     void Start(cus_mode mode, cus_policy attention) {
-        program_ = std::make_unique<Program>(cus_plan_limits{2, 4, 64, 0, 4, 100000, mode});
+        program_ = std::make_unique<Program>(cus_plan_limits{2, 4, 64, 0, 4, 100000, mode, false});
         program_->Kind("embedding")->step = &rule_;
         program_->Kind("attention")->policy = (uint8_t)attention;
     }

@@ -96,7 +96,7 @@ TEST(Plan, APackedBufferIsAskedForWhereItDiffers) {
 }
 
 TEST(Plan, WarmupIsHonoured) {
-    Program program({5, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({5, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
     for (int step = 0; step < 5; step++)
         program.Step(12);
     EXPECT_EQ(program.in_graphs, 0u);
@@ -340,7 +340,7 @@ TEST(Plan, LoopWithAPrologueAndRepeatedKernelsConvergesToo) {
 }
 
 TEST(Plan, TreeIsBounded) {
-    Program program({2, 4, 64, 0, 4, 1000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 64, 0, 4, 1000, CUS_MODE_PIECEWISE, false});
     std::mt19937 random(1);
     for (int i = 0; i < 20000; i++)
         program.Op("k" + std::to_string(random() % 50), i, i);
@@ -405,7 +405,7 @@ TEST(Plan, PdlFollowerIsNotCutOff) {
 }
 
 TEST(Plan, EachOfManyNodesIsPatchedAlone) {
-    Program program({2, 1000, 1024, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 1000, 1024, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
     for (int step = 0; step < 12; step++) {
         if (step == 4)
             program.ResetCounts();
@@ -422,7 +422,7 @@ TEST(Plan, MemoryNodesAreNotReliedUponOnceMemoryMayHaveGone) {
     Program program;
     program.Kind("copy")->type = CUS_OP_COPY;
     auto step = [&](uint32_t epoch) {
-        cus_plan_memory(&program.plan, epoch);
+        program.memory_epoch = epoch;
         for (int i = 0; i < 3; i++)
             program.Op("k" + std::to_string(i), i, i);
         program.Op("copy", 7, 7);
@@ -472,7 +472,7 @@ TEST(Plan, RandomProgramsAreFaithful) {
     for (unsigned seed = 0; seed < 200; seed++) {
         std::mt19937 random(seed);
         Program program({1 + seed % 3, 2 + seed % 5, 2 + seed % 90, 0, 1 + seed % 4, 100000,
-                         CUS_MODE_PIECEWISE});
+                         CUS_MODE_PIECEWISE, false});
         program.hot = seed % 2;
         for (int step = 0; step < 40; step++) {
             unsigned phrases = 1 + random() % 4;
@@ -571,7 +571,7 @@ TEST(Plan, RandomProgramsThatRestAreFaithful) {
     for (unsigned seed = 0; seed < 60; seed++) {
         std::mt19937 random(seed);
         Program program({1 + seed % 3, 2 + seed % 5, 2 + seed % 40, 0, 1 + seed % 4, 100000,
-                         CUS_MODE_PIECEWISE});
+                         CUS_MODE_PIECEWISE, false});
         for (int step = 0; step < 150; step++) {
             unsigned phrase = random() % 3;
             for (unsigned i = 0; i < 4 + phrase * 7; i++) {

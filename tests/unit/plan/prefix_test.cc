@@ -74,7 +74,7 @@ TEST(Prefix, RandomStepsThatBeginAlikeAreFaithful) {
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         std::mt19937 random(seed);
         Program program({1 + seed % 3, 2 + seed % 4, 4 + seed % 60, 0, 1 + seed % 4,
-                         seed % 7 ? 100000u : 200u, CUS_MODE_PIECEWISE});
+                         seed % 7 ? 100000u : 200u, CUS_MODE_PIECEWISE, false});
         program.Kind("h1")->type = seed % 5 ? CUS_OP_LAUNCH : CUS_OP_MEMSET;
         unsigned tails = 2 + seed % 5, heads = 1 + seed / 5 % 4, rare = seed % 4 ? 400 : 40;
         auto chance = [&](unsigned one_in) { return random() % one_in == 0; };
@@ -99,7 +99,7 @@ TEST(Prefix, RandomStepsThatBeginAlikeAreFaithful) {
                     if (chance(rare) && program.plan.segment)
                         program.Flush((cus_cut)(random() % 5));
                     if (chance(rare))
-                        cus_plan_memory(&program.plan, program.plan.memory_epoch + 1);
+                        program.memory_epoch++;
                     if (chance(rare))
                         cus_plan_drop_oldest(&program.plan);
                     if (chance(rare))
@@ -150,7 +150,7 @@ TEST(Prefix, MemoryNodesOfTheOtherSegmentAreNotReliedUponEither) {
     Program program;
     program.Kind("copy")->type = CUS_OP_COPY;
     auto step = [&](const char *tail, uint32_t epoch) {
-        cus_plan_memory(&program.plan, epoch);
+        program.memory_epoch = epoch;
         program.Op("copy", 7, 7);
         const cus_segment *begun = program.plan.segment;
         Tail(program, tail, 3);
@@ -198,7 +198,7 @@ TEST(Prefix, EachShapeOfWhatTheyHaveInCommonHasAGraph) {
 
 // The graph of the other segment has one shape for it, too.
 TEST(Prefix, AShapeOfWhatTheyHaveInCommonThatNeverCameIsPatched) {
-    Program program({2, 4, 64, 0, 1, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 64, 0, 1, 100000, CUS_MODE_PIECEWISE, false});
     auto step = [&](const char *tail, uint32_t grid) {
         program.Op("head");
         program.Op("second", 1, 1, grid);

@@ -35,7 +35,7 @@ class Program {
   public:
     std::string failing; // launches of this name fail, but the first one of each shape
 
-    explicit Program(cus_plan_limits limits = {2, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE}) {
+    explicit Program(cus_plan_limits limits = {2, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false}) {
         cus_plan_init(&plan, &limits, &Program::Drop, this);
     }
     ~Program() {
@@ -78,7 +78,8 @@ class Program {
         if (hot && Hot(kind, op.dims, params))
             return;
         for (;;) {
-            cus_offer offer = cus_plan_offer(&plan, &op);
+            cus_proposal proposal;
+            cus_offer offer = cus_plan_offer(&plan, &op, &proposal);
             if ((offer == CUS_OFFER_DEFERRED || offer == CUS_OFFER_FULL) && plan.timed)
                 cus_plan_note_time(&plan, now);
             switch (offer) {
@@ -89,7 +90,7 @@ class Program {
                 return;
             case CUS_OFFER_BEGIN:
                 if (may_begin) {
-                    cus_plan_begin(&plan, &op);
+                    cus_plan_accept(&plan, &op, memory_epoch);
                     break;
                 }
                 if (later)
@@ -100,7 +101,7 @@ class Program {
                 return;
             case CUS_OFFER_OTHER:
                 if (may_begin) {
-                    cus_plan_turn(&plan);
+                    cus_plan_accept(&plan, &op, memory_epoch);
                     break;
                 }
                 [[fallthrough]];
@@ -145,7 +146,7 @@ class Program {
             Journal(i);
         eager += plan.n;
         flushes++;
-        cus_plan_flushed(&plan, cut);
+        cus_plan_end(&plan, {CUS_ENDED_CUT, cut, nullptr});
     }
 
     void Fire() {
@@ -192,12 +193,13 @@ class Program {
         launched.insert(launched.end(), variant->exec->ops.begin(), variant->exec->ops.end());
         in_graphs += n;
         segments.push_back(n);
-        cus_plan_fired(&plan, variant);
+        cus_plan_end(&plan, {CUS_ENDED_LAUNCHED, CUS_CUT_OTHER, variant});
     }
 
     cus_plan plan;
     bool hot = false; // an op in the midst of a segment is met as on the hot path
     bool may_begin = true;
+    uint32_t memory_epoch = 0; // moves when memory may have gone
     bool full = false;  // there is no memory for another exec
     bool later = false; // no further exec may be built in this step
     uint64_t now = 0;   // ns; an op comes each microsecond

@@ -55,7 +55,7 @@ void ExpectFewestInTime(const Sizes &segments, uint32_t ops, double pace) {
 
 // Sizes of the segments of a step of `ops` ops, learned at a host pace of `ns` per op.
 Sizes SegmentsAtPace(uint64_t ns, unsigned ops) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     for (int step = 0; step < 4; step++) {
         program.segments.clear();
         for (unsigned i = 0; i < ops; i++) {
@@ -82,7 +82,7 @@ TEST(Sizes, SlowHostGetsSmallSegmentsTowardsTheEndOfTheStep) {
 }
 
 TEST(Sizes, SegmentsShapedByAColdHostAreFormedAnewOnce) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     for (int step = 0; step < 40; step++) {
         program.segments.clear();
         for (unsigned i = 0; i < 1000; i++) {
@@ -99,7 +99,7 @@ TEST(Sizes, SegmentsShapedByAColdHostAreFormedAnewOnce) {
 TEST(Sizes, SegmentsDoNotFollowAPaceThatWobbles) {
     for (uint64_t ns : {75, 130, 250, 500})
         for (unsigned ops : {60, 240, 1000}) {
-            Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+            Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
             std::mt19937 random(ops);
             std::set<std::vector<uint32_t>> seen;
             for (int step = 0; step < 400; step++) {
@@ -122,7 +122,7 @@ TEST(Sizes, SegmentsDoNotFollowAPaceThatWobbles) {
 // Forming segments anew costs every graph of the stream.
 TEST(Sizes, SegmentsAreFormedAnewWhereThatIsWorthIt) {
     auto formed = [](uint32_t segment_first, unsigned ops, uint64_t cold, uint64_t warm) {
-        Program program({2, segment_first, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+        Program program({2, segment_first, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
         uint64_t before = 0;
         for (int step = 0; step < 100; step++) {
             for (unsigned i = 0; i < ops; i++) {
@@ -152,7 +152,7 @@ struct Long {
 };
 Long InTheLongRun(const std::function<void(Program &, unsigned)> &before, unsigned kinds = 1,
                   unsigned break_at = 240) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     Long all = {};
     for (unsigned step = 0; step < 7000 * kinds; step++) {
         before(program, step / kinds);
@@ -194,7 +194,7 @@ TEST(Sizes, SegmentsAreFormedAnewWhereThatPaysInTheLongRun) {
 
 // A segment whose first graph waits has cost nothing yet, but would once more.
 TEST(Sizes, SegmentsThatWaitAreNotFormedAnewSooner) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     program.later = true;
     program.may_begin = false;
     for (unsigned step = 0; step < 100; step++) {
@@ -232,7 +232,7 @@ struct Shares {
     unsigned marker = 0; // op that begins another part of the step; 0: none
 };
 Sizes SegmentsOf(const Shares &quotas, uint64_t *formed = nullptr) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     cus_step_rule rule = {};
     rule.marker = "marker";
     rule.tokens = CUS_STEP_X;
@@ -298,7 +298,7 @@ TEST(Sizes, SegmentsAreSeldomFormedAnewInTheLongRun) {
 // Of many steps some are always formed while the host is busy: the others need not go for these.
 TEST(Sizes, SegmentsAreNotFormedAnewForAFewThatASlowHostShaped) {
     auto formed = [](unsigned slow) {
-        Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+        Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
         for (int round = 0; round < 30; round++)
             for (unsigned which = 0; which < 40; which++) {
                 for (unsigned i = 0; i < 100; i++) {
@@ -321,7 +321,7 @@ TEST(Sizes, SegmentsAreNotFormedAnewForAFewThatASlowHostShaped) {
 
 // What one step may build is never quite the same either.
 void FollowShare(bool small) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     auto formed = [&](uint32_t build_quota) {
         uint64_t before = program.plan.n_formed;
         program.plan.build_quota = build_quota;
@@ -354,7 +354,7 @@ TEST(Sizes, SegmentsFollowAShareThatIsTwiceAsLarge) {
 // soon.
 TEST(Sizes, FirstSegmentsFollowAShareThatIsSomewhatLarger) {
     for (uint32_t build_quota : {120, 160}) {
-        Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+        Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
         uint64_t formed = 0;
         program.plan.build_quota = 100;
         for (int step = 0; step < 400; step++) {
@@ -380,7 +380,7 @@ TEST(Sizes, FirstSegmentsFollowAShareThatIsSomewhatLarger) {
 // into the graphs of others, the last of which is built again at the beginning of the fourth round.
 TEST(Sizes, SegmentsOfFiveShapesInTurnAreSettledInThreeRounds) {
     for (uint64_t warm : {900, 350, 200, 100}) {
-        Program program({2, 4, 1024, 500000, 8, 100000, CUS_MODE_PIECEWISE});
+        Program program({2, 4, 1024, 500000, 8, 100000, CUS_MODE_PIECEWISE, false});
         uint64_t before = 0;
         unsigned built = 0, patched = 0;
         for (int step = 0; step < 500; step++) {
@@ -435,7 +435,7 @@ TEST(Sizes, WhatIsPutOffWaitsUntilItIsBegun) {
 
 // Where breaks shape nearly all segments they would be the same at another pace.
 TEST(Sizes, SegmentsThatBreaksShapeAreNotFormedAnew) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     uint64_t formed = 0;
     for (int step = 0; step < 200; step++) {
         for (unsigned i = 0; i < 400; i++) {
@@ -477,7 +477,7 @@ TEST(Sizes, FastHostThatBecomesSlowIsNoticedBySmallSegments) {
 
 // Threads in the way of each other shape small segments, again when they are formed anew.
 TEST(Sizes, SegmentsShapedByAHostInDistressAreFormedAnewAgain) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     std::vector<unsigned> formed;
     for (int step = 0; step < 2000; step++) {
         bool slow = step < 5 || (step > 7 && step < 15);

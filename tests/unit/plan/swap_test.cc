@@ -44,7 +44,7 @@ unsigned Met(const cus_segment *segment, uint8_t *image) {
 }
 
 TEST(Swap, WhatWasAskedIsWhatTheNodesHoldFromThenOn) {
-    Program program({2, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
     Warm(&program);
     for (unsigned differ : {kOps, kOps - 2, 7u, 6u, 1u, 0u, kOps, 3u})
         Moving(&program, 3, differ);
@@ -54,7 +54,7 @@ TEST(Swap, WhatWasAskedIsWhatTheNodesHoldFromThenOn) {
 }
 
 TEST(Swap, TheImageAndWhatIsAskedChangePlaces) {
-    Program program({2, 4, 4, 0, 1, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 4, 0, 1, 100000, CUS_MODE_PIECEWISE, false});
     Warm(&program);
     unsigned changed = 0;
     for (int i = 0; i < 8; i++) {
@@ -74,7 +74,7 @@ TEST(Swap, TheImageAndWhatIsAskedChangePlaces) {
 }
 
 TEST(Swap, AFewAreCopied) {
-    Program program({2, 16, 64, 0, 1, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 16, 64, 0, 1, 100000, CUS_MODE_PIECEWISE, false});
     Warm(&program);
     ASSERT_EQ(Largest(program)->n, kOps);
     uint8_t *image = Largest(program)->newest->image;
@@ -86,7 +86,7 @@ TEST(Swap, AFewAreCopied) {
 // What stands beside a node whose content was not known sends its op the long way: no longer than
 // until it was patched, whichever of the two buffers it stands in.
 TEST(Swap, BehindADoubtAllAreMetAgain) {
-    Program program({2, 4, 64, 0, 1, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 64, 0, 1, 100000, CUS_MODE_PIECEWISE, false});
     Warm(&program);
     cus_segment *segment = Largest(program);
     for (unsigned times = 0; times < 4; times++) {
@@ -108,7 +108,7 @@ TEST(Swap, BehindADoubtAllAreMetAgain) {
 TEST(Swap, AllIsGivenBack) {
     const uint64_t before = cus_mem_held();
     {
-        Program program({2, 4, 64, 0, 2, 100000, CUS_MODE_PIECEWISE});
+        Program program({2, 4, 64, 0, 2, 100000, CUS_MODE_PIECEWISE, false});
         Warm(&program);
         Moving(&program, 5, kOps);
         EXPECT_GT(cus_mem_held(), before);

@@ -17,7 +17,7 @@ namespace {
 enum { OPS = 12, MANY = 200, ENOUGH = 16 }; // rounds until shapes that come each time have a graph
 
 cus_plan_limits Limits(uint32_t variants) {
-    return {2, OPS, OPS, 0, variants, 100000, CUS_MODE_PIECEWISE};
+    return {2, OPS, OPS, 0, variants, 100000, CUS_MODE_PIECEWISE, false};
 }
 
 // A step is one segment; its first op is the same for shapes of one hundred.
@@ -100,7 +100,7 @@ TEST(Variants, ManyArePredictedByTheirFirstOp) {
 // may be in one of several.
 TEST(Variants, ThousandsInTurnHaveEachTheirOwn) {
     enum { SHAPES = 10000, ROUNDS = 30 };
-    Program program({2, 4, 4, 0, 2 * SHAPES, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 4, 0, 2 * SHAPES, 100000, CUS_MODE_PIECEWISE, false});
     for (int round = 0; round < ROUNDS; round++) {
         if (round == ROUNDS - 1) {
             EXPECT_GT(program.built, SHAPES * 0.98);
@@ -316,7 +316,7 @@ void WantTwice(Program &program, int shapes) {
 
 // All that is beyond the first would not be enough: none of it goes.
 TEST(Variants, NothingGoesInVain) {
-    Program program({2, 2 * OPS, 2 * OPS, 0, 1000, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 2 * OPS, 2 * OPS, 0, 1000, 100000, CUS_MODE_PIECEWISE, false});
     for (int step = 0; step < 20; step++)
         Turn(program, step % 2);
     ASSERT_EQ(program.built, 2u);
@@ -348,7 +348,7 @@ TEST(Variants, NothingIsLeftOfThoseThatWent) {
 }
 
 TEST(Variants, NothingGoesInVainWhereSomeOfItIsInUse) {
-    Program program({2, 2 * OPS, 2 * OPS, 0, 1000, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 2 * OPS, 2 * OPS, 0, 1000, 100000, CUS_MODE_PIECEWISE, false});
     for (int step = 0; step < 30; step++)
         Turn(program, step % 3);
     ASSERT_EQ(program.built, 3u);
@@ -373,7 +373,7 @@ TEST(Variants, AreMadeInALongLifeToo) {
 // With as many graphs of a step as the next one may build, however many its segments have.
 TEST(Variants, AreFormedAnewShareByShare) {
     enum { SHAPES = 100, STEP = 200, SHARE = 256 };
-    Program program({2, 4, 1024, 500000, 1000, 100000, CUS_MODE_PIECEWISE});
+    Program program({2, 4, 1024, 500000, 1000, 100000, CUS_MODE_PIECEWISE, false});
     unsigned most = 0;
     for (int step = 0; step < 70 * SHAPES; step++) {
         unsigned before = program.dropped;
