@@ -9,7 +9,6 @@
 #include "shim/base/pays.h"
 #include "shim/plan/advice.h"
 #include "shim/plan/learn.h"
-#include "shim/plan/sizes.h"
 
 enum {
     /* Recent cuts by the watchdog that make a boundary. */
@@ -110,10 +109,9 @@ static uint32_t passes_until_forgotten(const struct cus_node *at) {
 /* Makes the segment stale: when its step has come again, it is dropped and formed anew. If the host
  * never waits, no step ends, and nothing is done. */
 static void form_anew(struct cus_plan *plan, struct cus_segment *segment) {
-    if (!CUS_PAYS(REFORM_ENDS) || !segment || segment->sizing != plan->sizing || !plan->longest)
+    if (!CUS_PAYS(REFORM_ENDS) || !segment || segment->stale || !plan->longest)
         return;
-    cus_sizes_gone(plan, segment);
-    segment->sizing--;
+    segment->stale = true;
     plan->n_stale++;
 }
 

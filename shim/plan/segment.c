@@ -17,22 +17,12 @@ static bool qualifies(const struct cus_node *node, uint32_t warmup,
            cus_dispatch_allows(dispatch, (enum cus_step_class)node->key.step, kind);
 }
 
-/* Must every segment end at this node? */
-static bool parts(const struct cus_node *node) {
-    const struct cus_node *next = node->expect;
-    return node->boundary || node->loop_end || !next || next->join || next->key.kind->step;
-}
-
 /* Must every segment end at this node, or is the next node unfit for any? */
 static bool is_end(const struct cus_node *node, uint32_t warmup,
                    const struct cus_dispatch *dispatch) {
-    return parts(node) || !qualifies(node->expect, warmup, dispatch);
-}
-
-struct cus_segment *cus_segment_behind(const struct cus_segment *segment) {
-    const struct cus_node *last = segment->nodes[segment->n - 1];
-    struct cus_segment *behind = parts(last) ? NULL : last->expect->segment;
-    return behind && behind->nodes[0] == last->expect ? behind : NULL;
+    const struct cus_node *next = node->expect;
+    return node->boundary || node->loop_end || !next || next->join || next->key.kind->step ||
+           !qualifies(next, warmup, dispatch);
 }
 
 /* The node behind `node` in the same segment, which has `n` ops so far; NULL where the segment must
