@@ -9,6 +9,9 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 
+/* A segment of this size takes in one op that would be left alone. */
+enum { TAKES_IN = 8 };
+
 static bool qualifies(const struct cus_node *node, uint32_t warmup,
                       const struct cus_dispatch *dispatch) {
     const struct cus_kind *kind = node->key.kind;
@@ -36,7 +39,7 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
      * segment (HAZARDS A5). So it is taken in beyond `max`. So is an op that would be left alone
      * between segments. */
     bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) ||
-                    (n == max && n >= CUS_TAKES_IN && is_end(next, warmup, dispatch));
+                    (n == max && n >= TAKES_IN && is_end(next, warmup, dispatch));
     return n < max || takes_in ? next : NULL;
 }
 

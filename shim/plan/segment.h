@@ -19,7 +19,6 @@
 enum {
     CUS_SEGMENT_MAX = 1024,
     CUS_PREFIX_MAX = 3,
-    CUS_TAKES_IN = 8 /* segments of this size take in one op that would be left alone */
 };
 
 struct cus_exec;
