@@ -57,8 +57,8 @@ static struct cus_ramp_limits sizes_of(const struct cus_plan *plan) {
 static uint32_t segment_size(const struct cus_plan *plan, const struct cus_node *node,
                              struct cus_ramp ramp) {
     struct cus_ramp_limits limits = sizes_of(plan);
-    uint32_t far = cus_ramp_looks(&limits, ramp, plan->ns_per_op);
-    return cus_ramp_size(&limits, ramp, plan->ns_per_op, ops_ahead(node, far));
+    uint32_t ahead = ops_ahead(node, cus_ramp_looks(plan->ns_per_op));
+    return cus_ramp_size(&limits, ramp, plan->ns_per_op, ahead);
 }
 
 void cus_sizes_up(struct cus_plan *plan, const struct cus_segment *segment) {
