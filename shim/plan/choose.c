@@ -356,9 +356,8 @@ static bool may_have_others(const struct cus_segment *segment) {
 static bool may_have_more(const struct cus_plan *plan) {
     const struct cus_segment *segment = plan->segment;
     bool first_ones_wait = cus_plan_put_off_lately(plan);
-    bool formed_anew_soon = segment->sizing != plan->sizing;
     bool enough = !CUS_PAYS(VARIANTS_MANY) && segment->n_variants >= CUS_VARIANTS_FEW;
-    return !first_ones_wait && !formed_anew_soon && !enough &&
+    return !first_ones_wait && !segment->stale && !enough &&
            segment->n_variants < plan->limits.variants &&
            (segment->unbuilt < UNBUILT_MAX || segment->fired >= segment->unbuilt_until);
 }

@@ -6,10 +6,8 @@
  * driver; segments are dropped through learn.c.
  */
 #include "shim/base/hazard.h"
-#include "shim/base/pays.h"
 #include "shim/plan/advice.h"
 #include "shim/plan/learn.h"
-#include "shim/plan/sizes.h"
 
 enum {
     /* Recent cuts by the watchdog that make a boundary. */
@@ -110,10 +108,9 @@ static uint32_t passes_until_forgotten(const struct cus_node *at) {
 /* Makes the segment stale: when its step has come again, it is dropped and formed anew. If the host
  * never waits, no step ends, and nothing is done. */
 static void form_anew(struct cus_plan *plan, struct cus_segment *segment) {
-    if (!CUS_PAYS(REFORM_ENDS) || !segment || segment->sizing != plan->sizing || !plan->longest)
+    if (!segment || segment->stale || !plan->longest)
         return;
-    cus_sizes_gone(plan, segment);
-    segment->sizing--;
+    segment->stale = true;
     plan->n_stale++;
 }
 
@@ -154,32 +151,6 @@ void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
     forget(plan, at);
 }
 
-/* The segment that begins with `node` and may begin earlier, or NULL. Below: the segment that
- * ends with `node` and may take in the next op, or NULL. */
-static struct cus_segment *begins_with(const struct cus_node *node) {
-    struct cus_segment *segment = node && !node->key.kind->step ? node->segment : NULL;
-    return segment && segment->nodes[0] == node ? segment : NULL;
-}
-
-static struct cus_segment *ends_with(const struct cus_node *node) {
-    struct cus_segment *segment = node->boundary || node->loop_end ? NULL : node->segment;
-    return segment && segment->n >= CUS_TAKES_IN && segment->nodes[segment->n - 1] == node ? segment
-                                                                                           : NULL;
-}
-
-/* A segment is about to end at `at`. If that leaves one op alone on either side, that op would
- * stay eager for ever. So the neighbouring segment on that side becomes stale, to be formed anew
- * with the op. */
-static void leave_none_alone(struct cus_plan *plan, const struct cus_node *at,
-                             const struct cus_segment *segment) {
-    const struct cus_node *first = segment->nodes[0], *last = segment->nodes[segment->n - 1];
-    const struct cus_node *before = first->key.parent;
-    if (first == at && before && before->expect == first && !first->key.kind->step)
-        form_anew(plan, ends_with(before));
-    if (segment->nodes[segment->n - 2] == at && !last->boundary && !last->loop_end)
-        form_anew(plan, begins_with(last->expect));
-}
-
 /* Makes a boundary at `at`: a segment ends there from now on. Drops every segment that goes on
  * behind `at`. If `at` is among their first nodes, these can be several. */
 static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary boundary,
@@ -192,7 +163,6 @@ static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary
         at->returns = 0; /* the boundary was in no segment's way for long */
     while (i < CUS_PREFIX_MAX && i < segment->n && segment->nodes[i] != at)
         i++;
-    leave_none_alone(plan, at, segment);
     cus_learn_drop(plan, segment);
     if (i == CUS_PREFIX_MAX)
         return;

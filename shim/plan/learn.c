@@ -9,7 +9,6 @@
 #include "shim/base/mem.h"
 #include "shim/plan/advice.h"
 #include "shim/plan/lenders.h"
-#include "shim/plan/sizes.h"
 #include "shim/plan/variants.h"
 
 enum {
@@ -42,7 +41,6 @@ void cus_learn_add(struct cus_plan *plan, struct cus_segment *segment) {
         plan->oldest = segment;
     plan->segments = segment;
     plan->n_segments++;
-    segment->sizing = plan->sizing;
     segment->id = (uint32_t)++plan->n_formed;
 }
 
@@ -150,10 +148,9 @@ void cus_learn_drop(struct cus_plan *plan, struct cus_segment *segment) {
     if (plan->history && *cus_plan_history_at(plan, segment->used) == segment)
         *cus_plan_history_at(plan, segment->used) = NULL;
     take_out(plan, segment);
-    cus_sizes_gone(plan, segment);
     plan->n_segments--;
     plan->n_waiting -= segment->waits;
-    plan->n_stale -= segment->sizing != plan->sizing && plan->n_stale;
+    plan->n_stale -= segment->stale;
     cus_segment_free(segment);
 }
 
@@ -176,7 +173,7 @@ void cus_learn_sizing(struct cus_plan *plan) {
     uint32_t nodes = 0;
     for (struct cus_segment *later; segment; segment = later) {
         later = segment->prev;
-        if (segment->sizing == plan->sizing)
+        if (!segment->stale)
             continue;
         for (;; nodes += segment->n) {
             if (plan->build_quota && nodes && nodes + segment->n > plan->build_quota)

@@ -102,13 +102,7 @@ struct cus_plan {
     uint32_t n_waiting;               /* segments that wait for their first graph */
     uint32_t ns_per_op;               /* host time between ops, smoothed; 0: unknown */
     bool aside;                       /* the submit thread patches most segments */
-    /* Of the segments that are not stale, for averages: */
-    uint64_t paces;                   /* sum of the paces that set a segment's size */
-    uint32_t n_paced;                 /* number of these segments */
-    uint64_t quotas;                  /* sum of the quotas that kept a segment small */
-    uint32_t n_bounded;               /* number of these segments */
-    uint32_t settle_in, settle_every; /* steps until the next look at sizes, and between looks */
-    uint32_t sizing;                  /* counts decisions that all segments become stale */
+    uint32_t settle_in;               /* steps until the look at sizes; 0: it was made */
     uint32_t n_stale;                 /* segments that are stale */
     uint32_t memory_epoch;            /* as the caller said last; moves when memory may have gone */
     uint64_t clock; /* counts segments begun; orders variants and segments by use */

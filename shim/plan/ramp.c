@@ -5,10 +5,7 @@
  */
 #include "shim/plan/ramp.h"
 
-#include <stddef.h>
-
 #include "shim/base/hazard.h"
-#include "shim/base/pays.h"
 
 enum {
     /* Measured on an H200 with driver 580 (tests/gpu/RESULTS.md). NODE_NS: GPU time of a small
@@ -25,12 +22,8 @@ enum {
     MOST = 8,
     /* Below this size each segment has at least twice as many ops as the one before. */
     DOUBLE = 16,
-    /* If a larger size does not gain this time (ns), the smaller one is chosen. */
-    SURE_NS = 200,
     /* If new sizes save one part in OUTGROWN of a step's time, they are worth their graphs. */
     OUTGROWN = 256,
-    /* A step with more ops than this left is treated as endless. */
-    AHEAD = 2048,
     /* If the host takes longer than this between ops, the GPU is taken to wait for the host. */
     SLOW_NS = 1000,
     /* Largest segment in that case, in ops. */
@@ -107,57 +100,8 @@ struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ram
     };
 }
 
-/* Returns `size`, or all `left` ops where waiting for the remaining ones takes less than another
- * graph. */
-static uint32_t with_rest(uint32_t size, uint32_t max, uint32_t left, uint32_t pace) {
-    if (size >= left)
-        return left;
-    return CUS_PAYS(EVENED_REST) && left <= max && filling(left - size, pace) < GAP_NS ? left
-                                                                                       : size;
-}
-
-/* Time from now until the GPU has finished the step. The next segment has `next` ops; the following
- * ones, `left` ops in all, are as large as allowed. */
-static uint64_t until_done(const struct cus_ramp_limits *limits, struct cus_ramp ramp,
-                           uint32_t next, uint32_t pace, uint32_t left) {
-    uint32_t max = filled_in_time(limits, pace);
-    uint64_t time = 0;
-    ramp.size = next;
-    while (left) {
-        uint32_t ops = with_rest(ramp.size < max ? ramp.size : max, max, left, pace);
-        ops = ops ? ops : 1;
-        time += filling(ops, pace) + GRAPH_NS;
-        ramp = cus_ramp_up(limits, (struct cus_ramp){ops, ramp.lead_ns}, ops, pace);
-        left -= ops;
-    }
-    return time + ramp.lead_ns;
-}
-
-/* Tries sizes up to half again as large as the host can fill in time. Returns the one with which
- * the step ends first: it may save a segment, or fit the remaining ops better. */
-static uint32_t evened(const struct cus_ramp_limits *limits, struct cus_ramp ramp, uint32_t size,
-                       uint32_t max, uint32_t pace, uint32_t ahead) {
-    static const uint32_t eighths[] = {8, 9, 10, 11, 12};
-    uint32_t best = size;
-    uint64_t least = 0;
-    size_t n = CUS_PAYS(EVENED_SIZES) ? sizeof eighths / sizeof *eighths : 1;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t ops = size * eighths[i] / 8;
-        ops = with_rest(ops < max ? ops : max, max, ahead, pace);
-        uint64_t ns = until_done(limits, ramp, ops, pace, ahead);
-        if (i && ns + SURE_NS >= least)
-            continue;
-        best = ops;
-        least = ns;
-    }
-    return best;
-}
-
-uint32_t cus_ramp_looks(const struct cus_ramp_limits *limits, struct cus_ramp ramp, uint32_t pace) {
-    if (pace > SLOW_NS)
-        return 2 * SLOW_MAX;
-    bool looks = CUS_PAYS(EVENED_SIZES) || CUS_PAYS(EVENED_REST);
-    return looks && ramp.lead_ns && ramp.size < filled_in_time(limits, pace) ? AHEAD : 0;
+uint32_t cus_ramp_looks(uint32_t pace) {
+    return pace > SLOW_NS ? 2 * SLOW_MAX : 0;
 }
 
 uint32_t cus_ramp_size(const struct cus_ramp_limits *limits, struct cus_ramp ramp, uint32_t pace,
@@ -170,33 +114,29 @@ uint32_t cus_ramp_size(const struct cus_ramp_limits *limits, struct cus_ramp ram
             size = SLOW_MAX;
         if (ahead < 2 * size)
             size = (ahead + 1) / 2;
-    } else if (size < ahead && ahead < cus_ramp_looks(limits, ramp, pace)) {
-        size = evened(limits, ramp, size, max, pace, ahead);
     }
     return size > limits->first ? size : limits->first;
 }
 
-void cus_ramp_launch(struct cus_ramp_step *step, uint32_t ops, uint32_t pace) {
-    step->host_ns += filling(ops, pace) + GRAPH_NS;
-    step->lead_ns = lead_behind(step->lead_ns, ops, pace);
-}
-
-struct cus_ramp_step cus_ramp_cut(const struct cus_ramp_limits *limits, uint32_t formed,
-                                  uint32_t pace, uint32_t ops) {
-    struct cus_ramp cut = {.size = limits->first};
-    struct cus_ramp_step step = {0, 0};
+/* Time from a step's begin until the GPU has finished its `ops` ops. Segments have the sizes that
+ * these limits give at the pace `formed`, and the host keeps the pace `pace`. */
+static uint64_t step_ns(const struct cus_ramp_limits *limits, uint32_t formed, uint32_t pace,
+                        uint32_t ops) {
+    struct cus_ramp ramp = {.size = limits->first};
+    uint64_t host = 0, lead = 0;
     for (uint32_t left = ops; left;) {
-        uint32_t n = cus_ramp_size(limits, cut, formed, left);
+        uint32_t n = cus_ramp_size(limits, ramp, formed, left);
         n = n < left ? n : left;
-        cus_ramp_launch(&step, n, pace);
-        cut = cus_ramp_up(limits, cut, n, formed);
+        host += filling(n, pace) + GRAPH_NS;
+        lead = lead_behind(lead, n, pace);
+        ramp = cus_ramp_up(limits, ramp, n, formed);
         left -= n;
     }
-    return step;
+    return host + lead;
 }
 
 bool cus_ramp_outgrown(const struct cus_ramp_limits *formed_in, uint32_t formed,
                        const struct cus_ramp_limits *limits, uint32_t pace, uint32_t ops) {
-    uint64_t now = cus_ramp_step_ns(cus_ramp_cut(limits, pace, pace, ops));
-    return cus_ramp_step_ns(cus_ramp_cut(formed_in, formed, pace, ops)) > now + now / OUTGROWN;
+    uint64_t now = step_ns(limits, pace, pace, ops);
+    return step_ns(formed_in, formed, pace, ops) > now + now / OUTGROWN;
 }

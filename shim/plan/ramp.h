@@ -33,7 +33,7 @@ struct cus_ramp {
 uint32_t cus_ramp_paced(uint32_t pace, uint32_t intervals, uint64_t ns);
 
 /* How many ops before its end a step's end begins to change the size; 0: never. */
-uint32_t cus_ramp_looks(const struct cus_ramp_limits *limits, struct cus_ramp ramp, uint32_t pace);
+uint32_t cus_ramp_looks(uint32_t pace);
 
 /* Ops of the next segment, where the step has `ahead` more ops, those of that segment included.
  * `ahead` may stop at cus_ramp_looks. */
@@ -44,21 +44,6 @@ uint32_t cus_ramp_size(const struct cus_ramp_limits *limits, struct cus_ramp ram
  * than it might be counts as `ramp.size` ops. */
 struct cus_ramp cus_ramp_up(const struct cus_ramp_limits *limits, struct cus_ramp ramp,
                             uint32_t ops, uint32_t pace);
-
-/* The cost of a step so far: host time, and work that the GPU then still has. Starts as 0. */
-struct cus_ramp_step {
-    uint64_t host_ns, lead_ns;
-};
-/* Adds a segment of `ops` ops that is filled and launched. */
-void cus_ramp_launch(struct cus_ramp_step *step, uint32_t ops, uint32_t pace);
-/* The cost of a whole step of `ops` ops: segments have the sizes that these limits give at the pace
- * `formed`, and the host keeps the pace `pace`. */
-struct cus_ramp_step cus_ramp_cut(const struct cus_ramp_limits *limits, uint32_t formed,
-                                  uint32_t pace, uint32_t ops);
-/* Time from the step's begin until the GPU has finished it. */
-static inline uint64_t cus_ramp_step_ns(struct cus_ramp_step step) {
-    return step.host_ns + step.lead_ns;
-}
 
 /* Does a step of `ops` ops gain enough from new sizes to pay for its new graphs? Its segments were
  * formed within `formed_in` at the pace `formed`; `limits` and `pace` are those of now. */

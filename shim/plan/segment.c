@@ -9,6 +9,9 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 
+/* A segment of this size takes in one op that would be left alone. */
+enum { TAKES_IN = 8 };
+
 static bool qualifies(const struct cus_node *node, uint32_t warmup,
                       const struct cus_dispatch *dispatch) {
     const struct cus_kind *kind = node->key.kind;
@@ -17,22 +20,12 @@ static bool qualifies(const struct cus_node *node, uint32_t warmup,
            cus_dispatch_allows(dispatch, (enum cus_step_class)node->key.step, kind);
 }
 
-/* Must every segment end at this node? */
-static bool parts(const struct cus_node *node) {
-    const struct cus_node *next = node->expect;
-    return node->boundary || node->loop_end || !next || next->join || next->key.kind->step;
-}
-
 /* Must every segment end at this node, or is the next node unfit for any? */
 static bool is_end(const struct cus_node *node, uint32_t warmup,
                    const struct cus_dispatch *dispatch) {
-    return parts(node) || !qualifies(node->expect, warmup, dispatch);
-}
-
-struct cus_segment *cus_segment_behind(const struct cus_segment *segment) {
-    const struct cus_node *last = segment->nodes[segment->n - 1];
-    struct cus_segment *behind = parts(last) ? NULL : last->expect->segment;
-    return behind && behind->nodes[0] == last->expect ? behind : NULL;
+    const struct cus_node *next = node->expect;
+    return node->boundary || node->loop_end || !next || next->join || next->key.kind->step ||
+           !qualifies(next, warmup, dispatch);
 }
 
 /* The node behind `node` in the same segment, which has `n` ops so far; NULL where the segment must
@@ -46,7 +39,7 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
      * segment (HAZARDS A5). So it is taken in beyond `max`. So is an op that would be left alone
      * between segments. */
     bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) ||
-                    (n == max && n >= CUS_TAKES_IN && is_end(next, warmup, dispatch));
+                    (n == max && n >= TAKES_IN && is_end(next, warmup, dispatch));
     return n < max || takes_in ? next : NULL;
 }
 

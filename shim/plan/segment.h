@@ -19,7 +19,6 @@
 enum {
     CUS_SEGMENT_MAX = 1024,
     CUS_PREFIX_MAX = 3,
-    CUS_TAKES_IN = 8 /* segments of this size take in one op that would be left alone */
 };
 
 struct cus_exec;
@@ -97,11 +96,11 @@ struct cus_segment {
     uint32_t image_bytes;
     struct cus_signature power; /* cus_signature_power of its ops */
     uint8_t *requested;         /* an image whose content is all known */
-    uint32_t sizing;            /* the plan's `sizing` when it was formed; differs: it is stale */
     uint32_t formed_ns;         /* the pace that set its size; 0: another reason did */
-    uint32_t formed_quota;      /* its ops, if the build quota bounded them; else 0 */
     uint32_t advice;            /* the advice entry by which it was formed, plus 1; 0: none */
     bool advised;               /* formed by advice, and no graph was tried yet */
+    bool bounded;               /* the build quota kept it small when it was formed */
+    bool stale;                 /* is dropped when its step has come again */
     bool memory;                /* holds memsets or copies */
     bool cold;                  /* ends where the path behind it was not known yet */
     bool waits;                 /* its first graph was put off when it came last */
@@ -130,9 +129,6 @@ struct cus_segment {
  * memory ran out. */
 struct cus_segment *cus_segment_form(struct cus_node *node, uint32_t lead, uint32_t max,
                                      uint32_t warmup, const struct cus_dispatch *dispatch);
-/* The segment that begins directly behind this one, if only its size keeps them apart; else
- * NULL. */
-struct cus_segment *cus_segment_behind(const struct cus_segment *segment);
 /* Gives the nodes back and frees the segment. The caller has dropped its variants. */
 void cus_segment_free(struct cus_segment *segment);
 

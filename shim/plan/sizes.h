@@ -8,9 +8,7 @@
 void cus_sizes_begin(struct cus_plan *plan);
 /* The segment has begun: the next one of the step may be larger. */
 void cus_sizes_up(struct cus_plan *plan, const struct cus_segment *segment);
-/* The segment is about to be dropped: its pace and quota do not count in averages any more. */
-void cus_sizes_gone(struct cus_plan *plan, const struct cus_segment *segment);
-/* A step ended: decides from time to time whether all segments become stale. */
+/* A step ended: decides after the first few steps whether all segments become stale. */
 void cus_sizes_settle(struct cus_plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
-// Promise: an op that would be alone between two segments, or between a segment and a boundary,
-// joins its neighbour, because a single op is never in a graph.
+// Promise: an op that would be alone behind a segment is taken in by it, because a single op is
+// never in a graph.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>
@@ -31,15 +31,6 @@ std::vector<uint32_t> CutBehind(unsigned before) {
     EXPECT_EQ(program.eager, 0u) << before;
     ExpectFaithful(program);
     return program.segments;
-}
-
-TEST(Alone, TheLastOpOfASegmentThatEndsBeforeItJoinsTheNextOne) {
-    EXPECT_EQ(CutBehind(3).front(), 3u);
-    EXPECT_EQ(CutBehind(11), (std::vector<uint32_t>{4, 7, 17}));
-}
-
-TEST(Alone, TheFirstOpOfASegmentThatEndsBehindItJoinsTheOneBefore) {
-    EXPECT_EQ(CutBehind(13), (std::vector<uint32_t>{4, 9, 15}));
 }
 
 TEST(Alone, TwoAreASegment) {

@@ -73,26 +73,28 @@ TEST_F(Lately, ACutOfManyOpsCountsMore) {
     EXPECT_EQ(boundary(3, 3), CUS_BOUNDARY_CUT);
 }
 
-// A boundary where a segment ends anyway: both are formed anew, and counted once.
+// Boundaries where segments end anyway: the three are formed anew, and the one between them is
+// counted once.
 TEST_F(Lately, SegmentsThatAreFormedAnewAreCountedOnce) {
-    Program halves{{2, CUT, CUT, 0, 4, 100000, CUS_MODE_PIECEWISE, false}};
+    const int third = OPS / 3;
+    Program thirds{{2, third, third, 0, 4, 100000, CUS_MODE_PIECEWISE, false}};
     auto steps = [&](unsigned n, bool cut) {
         for (; n; n--) {
             for (int i = 0; i < OPS; i++) {
-                if (i == CUT && cut)
-                    halves.Break();
-                halves.Op("k" + std::to_string(i));
+                if (i && i % third == 0 && cut)
+                    thirds.Break();
+                thirds.Op("k" + std::to_string(i));
             }
-            halves.Sync();
+            thirds.Sync();
         }
     };
-    cus_plan_paced(&halves.plan, 64, 64 * 1000);
     steps(10, false);
-    ASSERT_EQ(halves.plan.n_paced, 2u);
+    ASSERT_EQ(thirds.plan.n_segments, 3u);
     steps(4, true);
+    EXPECT_EQ(thirds.dropped, 0u);
     steps(60, false);
-    EXPECT_EQ(halves.dropped, 2u);
-    EXPECT_EQ(halves.plan.n_paced, 2u);
+    EXPECT_EQ(thirds.dropped, 3u);
+    EXPECT_EQ(thirds.plan.n_stale, 0u);
 }
 
 // Where the host never waits they stay, and get further graphs.

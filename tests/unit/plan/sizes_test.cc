@@ -1,5 +1,5 @@
 // Promise: segments get as large as the host's pace, the build quota and the end of the step allow.
-// They are formed again when that pays, and end where the host pauses.
+// They are formed anew once, soon, if larger ones pay, and end where the host pauses.
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>
@@ -137,230 +137,70 @@ TEST(Sizes, SegmentsAreFormedAnewWhereThatIsWorthIt) {
         return program.plan.n_formed - before;
     };
     EXPECT_EQ(formed(4, 500, 2400, 1300), 0u) << "sizes double at either pace";
-    EXPECT_GT(formed(4, 2000, 900, 500), 0u) << "larger segments are filled in time";
+    EXPECT_GT(formed(4, 2000, 900, 400), 0u) << "larger segments are filled in time";
     EXPECT_EQ(formed(64, 50, 2000, 100), 0u) << "the step is one segment at either pace";
     EXPECT_EQ(formed(4, 1000, 100, 60), 0u) << "four segments, and the GPU waits for none";
     EXPECT_GT(formed(4, 1000, 900, 250), 0u) << "fewer segments";
     EXPECT_GT(formed(64, 500, 2000, 100), 0u);
 }
 
-// A graph fewer in a step is worth it where the program goes on for long enough: as its host was
-// not quite warm when they were formed, or builds were not, and a step might hold less then.
-struct Long {
-    uint64_t soon, late; // segments formed
-    size_t segments;     // of the last step
-};
-Long InTheLongRun(const std::function<void(Program &, unsigned)> &before, unsigned kinds = 1,
-                  unsigned break_at = 240) {
+// The second time would cost all graphs again, and the third.
+TEST(Sizes, SegmentsAreFormedAnewOnceAtMost) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
-    Long all = {};
-    for (unsigned step = 0; step < 7000 * kinds; step++) {
-        before(program, step / kinds);
+    std::vector<uint64_t> formed;
+    for (int step = 0; step < 1000; step++) {
+        bool slow = step < 5 || (step >= 10 && step < 200);
+        program.plan.build_quota = step < 500 ? 300 : 1000;
         program.segments.clear();
-        for (unsigned i = 0; i < 240; i++) {
-            program.Op("k" + std::to_string(step % kinds * 7 + i % 7), i, i);
-            if (i + 1 == break_at)
-                program.Break();
+        for (unsigned i = 0; i < 1000; i++) {
+            cus_plan_paced(&program.plan, 64, 64 * (slow ? 2000 : 50));
+            program.Op("k" + std::to_string(i % 7), i, i);
         }
         program.Sync();
-        if (step / kinds == 100)
-            all.soon = program.plan.n_formed;
+        if (step == 5 || step == 20)
+            formed.push_back(program.plan.n_formed);
     }
     ExpectFaithful(program);
-    all.late = program.plan.n_formed - all.soon;
-    all.segments = program.segments.size();
-    return all;
-}
-void Pace(Program &program, uint64_t ns) {
-    for (int i = 0; i < 20; i++)
-        cus_plan_paced(&program.plan, 1000, 1000 * ns);
+    ExpectCut(program.segments, 1000, 300);
+    EXPECT_GT(formed[1], formed[0]);
+    EXPECT_EQ(program.plan.n_formed, formed[1]);
 }
 
-TEST(Sizes, SegmentsAreFormedAnewWhereThatPaysInTheLongRun) {
-    auto warms = [](uint64_t ns) {
-        return [ns](Program &program, unsigned step) { Pace(program, step < 30 ? 100 : ns); };
-    };
-    Long faster = InTheLongRun(warms(60));
-    EXPECT_LT(faster.segments, faster.soon) << "a graph fewer";
-    EXPECT_EQ(faster.late, faster.segments) << "once";
-    EXPECT_EQ(InTheLongRun(warms(95)).late, 0u) << "as many";
-    EXPECT_EQ(InTheLongRun(warms(84)).late, 0u) << "one less, but the GPU waits for it";
-    Long many = InTheLongRun(warms(60), 4);
-    EXPECT_EQ(many.soon, 4 * faster.soon);
-    EXPECT_EQ(many.late, 4 * faster.late) << "once each, when that many have come as often";
-    EXPECT_EQ(InTheLongRun(warms(60), 1, 120).late, 0u)
-        << "one ends where a call is, and would again";
-}
-
-// A segment whose first graph waits has cost nothing yet, but would once more.
-TEST(Sizes, SegmentsThatWaitAreNotFormedAnewSooner) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
-    program.later = true;
-    program.may_begin = false;
-    for (unsigned step = 0; step < 100; step++) {
-        Pace(program, step < 10 ? 100 : 60);
-        program.may_begin = step >= 60;
-        for (unsigned i = 0; i < 240; i++)
-            program.Op("k" + std::to_string(i % 7), i, i);
-        program.Sync();
-    }
-    ExpectFaithful(program);
-    EXPECT_EQ(program.plan.n_formed, program.plan.n_segments) << "none twice";
-    EXPECT_EQ(program.built, program.plan.n_segments);
-}
-
-TEST(Sizes, SegmentsFollowAShareThatIsSomewhatLargerWhereThatPaysInTheLongRun) {
-    auto build_quota = [](uint32_t later) {
-        return InTheLongRun([later](Program &program, unsigned step) {
-            program.plan.build_quota = step < 30 ? 180 : later;
-            Pace(program, 50);
-        });
-    };
-    Long all = build_quota(250);
-    EXPECT_LT(all.segments, all.soon);
-    EXPECT_EQ(all.late, all.segments) << "once";
-    EXPECT_EQ(build_quota(230).late, 0u) << "not all of it may be built in one step";
-}
-
-// Of a step that is longer than its share as many go at a time as the share is: what begins behind
-// goes with them where one segment has room for it, and all are formed anew once the share is
-// larger.
-struct Shares {
-    uint32_t first, later; // behind 20 steps
-    unsigned steps;
-    unsigned shapes = 1, ops = 240;
-    unsigned marker = 0; // op that begins another part of the step; 0: none
-};
-Sizes SegmentsOf(const Shares &quotas, uint64_t *formed = nullptr) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
-    cus_step_rule rule = {};
-    rule.marker = "marker";
-    rule.tokens = CUS_STEP_X;
-    rule.tokens_each = 1;
-    program.Kind("marker")->step = &rule;
-    for (unsigned step = 0; step < quotas.steps; step++) {
-        program.plan.build_quota = step < 20 ? quotas.first : quotas.later;
-        Pace(program, step < 5 ? 900 : 50);
-        program.segments.clear();
-        for (unsigned i = 0; i < quotas.ops; i++)
-            program.Op(i && i == quotas.marker ? "marker" : "k" + std::to_string(i % 7), i, i,
-                       1 + step % quotas.shapes);
-        program.Sync();
-    }
-    ExpectFaithful(program);
-    if (formed)
-        *formed = program.plan.n_formed;
-    return program.segments;
-}
-TEST(Sizes, SegmentsFormedShareByShareNeedNotEndWhereTheSharesDid) {
-    Sizes early = SegmentsOf({88, 88, 6}), late = SegmentsOf({88, 88, 20});
-    ExpectCut(early, 240, 88);
-    ExpectCut(late, 240, 88);
-    EXPECT_LT(late.size(), early.size());
-    uint32_t share_end = 0; // of the first share: as many of the early ones as go into it
-    for (uint32_t end : EndsOf(early))
-        share_end = end <= 88 ? end : share_end;
-    EXPECT_EQ(EndsOf(late).count(share_end), 0u) << "what begins there went with the one before";
-    Sizes twice = SegmentsOf({88, 88, 20, 2});
-    ExpectCut(twice, 240, 88);
-    EXPECT_EQ(EndsOf(twice).count(share_end), 1u) << "what has two graphs goes by itself";
-    // A larger share is followed by what the smaller one kept small, wherever it ends.
-    Sizes small = SegmentsOf({130, 130, 800, 1, 1000}),
-          large = SegmentsOf({130, 256, 800, 1, 1000});
-    ExpectCut(small, 1000, 130);
-    ExpectCut(large, 1000, 256);
-    EXPECT_LT(large.size(), small.size());
-    EXPECT_GT(*std::max_element(large.begin(), large.end()), 130u);
-}
-TEST(Sizes, SegmentsFormedShareByShareAreFormedAnewWhereThatPays) {
-    Sizes before = SegmentsOf({88, 88, 20}), after = SegmentsOf({88, 250, 800});
-    EXPECT_EQ(SegmentsOf({88, 250, 300}), before) << "not so soon";
-    ExpectFewestInTime(after, 240, 50);
-    EXPECT_LT(after.size(), before.size());
-    EXPECT_EQ(SegmentsOf({88, 230, 800}), before) << "not all of it may be built in one step";
-    for (unsigned marker : {80, 100, 120, 140, 160}) {
-        uint64_t before, after;
-        SegmentsOf({.first = 88, .later = 250, .steps = 50, .marker = marker}, &before);
-        SegmentsOf({.first = 88, .later = 250, .steps = 800, .marker = marker}, &after);
-        EXPECT_EQ(after, before) << "one ends in front of a marker, and would again";
-    }
-}
-
-// However the pace wobbles between what three and what four graphs are best for.
-TEST(Sizes, SegmentsAreSeldomFormedAnewInTheLongRun) {
-    std::mt19937 random(1);
-    Long all = InTheLongRun([&](Program &program, unsigned step) {
-        Pace(program, (step / 100 % 2 ? 80 : 95) + random() % 20);
-    });
-    EXPECT_LE(all.late, 4u) << "once";
-}
-
-// Of many steps some are always formed while the host is busy: the others need not go for these.
+// Of several steps some are always formed while the host is busy: the others need not go for these.
 TEST(Sizes, SegmentsAreNotFormedAnewForAFewThatASlowHostShaped) {
     auto formed = [](unsigned slow) {
         Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
         for (int round = 0; round < 30; round++)
-            for (unsigned which = 0; which < 40; which++) {
-                for (unsigned i = 0; i < 100; i++) {
-                    cus_plan_paced(&program.plan, 64, 64 * (round < 4 && which < slow ? 900 : 100));
+            for (unsigned which = 0; which < 6; which++) {
+                for (unsigned i = 0; i < 200; i++) {
+                    cus_plan_paced(&program.plan, 64, 64 * (round < 3 && which < slow ? 300 : 100));
                     program.Op("k" + std::to_string(i ? i % 7 : 10 + which), i, i);
                 }
                 program.Sync();
             }
         ExpectFaithful(program);
-        EXPECT_GT(program.plan.n_paced, 0u);
-        cus_plan_clear(&program.plan);
-        EXPECT_EQ(program.plan.n_paced, 0u) << "they are gone";
-        EXPECT_EQ(program.plan.paces, 0u);
         return program.plan.n_formed;
     };
     uint64_t once = formed(0);
-    EXPECT_LT(formed(4), once * 5 / 4);
-    EXPECT_GT(formed(36), once * 7 / 4);
-}
-
-// What one step may build is never quite the same either.
-void FollowShare(bool small) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
-    auto formed = [&](uint32_t build_quota) {
-        uint64_t before = program.plan.n_formed;
-        program.plan.build_quota = build_quota;
-        for (int step = 0; step < 400; step++) {
-            for (unsigned i = 0; i < 1000; i++) {
-                if (i % 20 == 19)
-                    cus_plan_paced(&program.plan, 64, 64 * 100);
-                program.Op("k" + std::to_string(i % 7), i, i);
-            }
-            program.Sync();
-        }
-        return program.plan.n_formed - before;
-    };
-    EXPECT_GT(formed(small ? 1 : 100), 0u);
-    EXPECT_GT(program.plan.n_bounded, 0u);
-    EXPECT_EQ(formed(small ? 7 : 150), 0u);
-    EXPECT_EQ(formed(small ? 3 : 50), 0u);
-    EXPECT_GT(formed(small ? 8 : 200), 0u);
-    ExpectFaithful(program);
-    cus_plan_clear(&program.plan);
-    EXPECT_EQ(program.plan.n_bounded, 0u) << "they are gone";
-    EXPECT_EQ(program.plan.quotas, 0u);
-}
-TEST(Sizes, SegmentsFollowAShareThatIsTwiceAsLarge) {
-    FollowShare(false);
-    FollowShare(true); // less than the first segment may have: segments have that
+    EXPECT_EQ(formed(1), once + 2) << "the slow one has two segments more";
+    EXPECT_EQ(formed(5), once + 5 * 2 + once) << "all were formed anew";
 }
 
 // The first builds are cold, and what a step may build is the less: it is looked at once more,
-// soon.
-TEST(Sizes, FirstSegmentsFollowAShareThatIsSomewhatLarger) {
-    for (uint32_t build_quota : {120, 160}) {
+// soon. A quota of less than the first segment may have counts as that.
+TEST(Sizes, SegmentsFollowAQuotaThatIsLargerSoon) {
+    const struct {
+        uint32_t first, later;
+        bool anew;
+    } cases[] = {{40, 20, false}, {40, 49, false}, {40, 50, true}, {1, 4, false}, {1, 5, true}};
+    for (const auto &c : cases) {
         Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
         uint64_t formed = 0;
-        program.plan.build_quota = 100;
+        program.plan.build_quota = c.first;
         for (int step = 0; step < 400; step++) {
             if (step == 4) {
                 formed = program.plan.n_formed;
-                program.plan.build_quota = build_quota;
+                program.plan.build_quota = c.later;
             }
             for (unsigned i = 0; i < 1000; i++) {
                 if (i % 20 == 19)
@@ -370,7 +210,7 @@ TEST(Sizes, FirstSegmentsFollowAShareThatIsSomewhatLarger) {
             program.Sync();
         }
         ASSERT_GT(formed, 8u);
-        EXPECT_EQ(program.plan.n_formed > formed, build_quota == 160) << build_quota;
+        EXPECT_EQ(program.plan.n_formed > formed, c.anew) << c.first << " " << c.later;
         ExpectFaithful(program);
     }
 }
@@ -473,27 +313,6 @@ TEST(Sizes, FastHostThatBecomesSlowIsNoticedBySmallSegments) {
     for (int i = 0; i < 1000; i++)
         cus_plan_paced(&program.plan, 1, 8000);
     EXPECT_GT(program.plan.ns_per_op, 7000u);
-}
-
-// Threads in the way of each other shape small segments, again when they are formed anew.
-TEST(Sizes, SegmentsShapedByAHostInDistressAreFormedAnewAgain) {
-    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
-    std::vector<unsigned> formed;
-    for (int step = 0; step < 2000; step++) {
-        bool slow = step < 5 || (step > 7 && step < 15);
-        program.segments.clear();
-        for (unsigned i = 0; i < 1000; i++) {
-            cus_plan_paced(&program.plan, 64, 64 * (slow ? 2000 : 100));
-            program.Op("k" + std::to_string(i % 7), i, i);
-        }
-        program.Sync();
-        if (step == 15 || step == 100)
-            formed.push_back((unsigned)program.plan.n_formed);
-    }
-    ExpectFaithful(program);
-    ExpectFewestInTime(program.segments, 1000, 100);
-    EXPECT_GT(formed[1], formed[0]);
-    EXPECT_EQ(program.plan.n_formed, formed[1]) << "and then no more";
 }
 
 // The first and the last op of a segment cost the host more than those between them.
