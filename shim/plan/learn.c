@@ -8,7 +8,6 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/plan/advice.h"
-#include "shim/plan/lenders.h"
 #include "shim/plan/sizes.h"
 #include "shim/plan/variants.h"
 
@@ -107,30 +106,13 @@ void cus_learn_index(struct cus_plan *plan, struct cus_segment *segment, bool ot
     segment->indexed = added;
 }
 
-static struct cus_variant *take_variant(struct cus_plan *plan, struct cus_segment *segment,
-                                        struct cus_variant *variant) {
+static void drop_variant(struct cus_plan *plan, struct cus_segment *segment,
+                         struct cus_variant *variant) {
     cus_variants_remove(plan, segment, variant);
     segment->hashed = false;
     unindex(plan, segment);
-    if (!segment->n_variants)
-        cus_lenders_remove(plan, segment);
-    return variant;
-}
-
-static void drop_variant(struct cus_plan *plan, struct cus_segment *segment,
-                         struct cus_variant *variant) {
-    take_variant(plan, segment, variant);
     plan->drop(plan->context, variant->exec);
     cus_variant_free(variant);
-}
-
-static void drop_variants(struct cus_plan *plan, struct cus_segment *segment) {
-    while (segment->newest)
-        drop_variant(plan, segment, segment->newest);
-}
-
-struct cus_variant *cus_learn_give(struct cus_plan *plan, struct cus_segment *segment) {
-    return take_variant(plan, segment, segment->oldest);
 }
 
 void cus_learn_keep(struct cus_plan *plan, struct cus_segment *segment,
@@ -145,7 +127,8 @@ void cus_learn_keep(struct cus_plan *plan, struct cus_segment *segment,
 }
 
 void cus_learn_drop(struct cus_plan *plan, struct cus_segment *segment) {
-    drop_variants(plan, segment);
+    while (segment->newest)
+        drop_variant(plan, segment, segment->newest);
     cus_segment_tally(segment);
     if (plan->history && *cus_plan_history_at(plan, segment->used) == segment)
         *cus_plan_history_at(plan, segment->used) = NULL;
@@ -190,18 +173,13 @@ void cus_learn_sizing(struct cus_plan *plan) {
     }
 }
 
-/* Evicts something of this segment. Of many graphs only one goes. If another segment can lend its
- * graph, only the graphs go and the segment stays. Otherwise the segment is dropped. Its nodes then
- * wait longer each time before they may be in a segment again. Without that wait the same graphs
- * would be evicted and built again and again, also as parts of other segments. */
+/* Evicts something of this segment. Of many graphs only one goes. Otherwise the segment is dropped.
+ * Its nodes then wait longer each time before they may be in a segment again. Without that wait the
+ * same graphs would be evicted and built again and again, also as parts of other segments. */
 static void evict(struct cus_plan *plan, struct cus_segment *segment) {
     if (segment->n_variants > CUS_VARIANTS_FEW) {
         drop_variant(plan, segment, segment->oldest);
         segment->unbuilt = 0;
-        return;
-    }
-    if (segment->n_variants && cus_lenders_have(plan, segment)) {
-        drop_variants(plan, segment);
         return;
     }
     for (uint32_t i = segment->lead; i < segment->n; i++) {

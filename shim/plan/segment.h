@@ -114,9 +114,6 @@ struct cus_segment {
     uint64_t head_hash; /* of the first op in the variant launched last; key in `heads` */
     bool hashed;        /* head_hash is set */
     bool indexed;       /* is in `heads`: one of the segments with this first op */
-    bool in_lenders;    /* is in a list of lenders.c, by kinds_hash */
-    uint64_t kinds_hash;
-    struct cus_segment *lender_prev, *lender_next;
     struct cus_segment *prev, *next; /* all segments of the plan */
     UT_hash_handle hh;
     struct cus_node *nodes[];

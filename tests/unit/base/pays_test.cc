@@ -29,21 +29,23 @@ TEST(Pays, EachNameIsItsRow) {
 }
 
 TEST(Pays, TheFirstWordOfSeveralNamesIsAllOfThem) {
-    EXPECT_EQ(Named("evened"), Row(CUS_PAYS_EVENED_SIZES) | Row(CUS_PAYS_EVENED_REST));
-    EXPECT_EQ(Named("evened,borrow"), Named("evened") | Row(CUS_PAYS_BORROW));
+    EXPECT_EQ(Named("variants"), Row(CUS_PAYS_VARIANTS_MANY) | Row(CUS_PAYS_VARIANTS_NEAREST) |
+                                     Row(CUS_PAYS_VARIANTS_GUEST) | Row(CUS_PAYS_VARIANTS_MOVED));
+    EXPECT_EQ(Named("variants,repeat"), Named("variants") | Row(CUS_PAYS_REPEAT));
     EXPECT_EQ(Named(""), 0u);
 }
 
 TEST(Pays, WhatIsNoNameIsSaid) {
-    for (const char *list : {"twin", "borrow,reform_", "borrow,,repeat", "even", "borrow_"}) {
+    for (const char *list :
+         {"seconds", "repeat,patience_", "repeat,,second_exec", "variant", "repeat_"}) {
         const char *unknown;
         cus_pays_named(list, &unknown);
         ASSERT_NE(unknown, nullptr) << list;
     }
     const char *unknown;
-    EXPECT_EQ(cus_pays_named("borrow,nothing,repeat", &unknown),
-              Row(CUS_PAYS_BORROW) | Row(CUS_PAYS_REPEAT));
-    EXPECT_EQ(std::string(unknown), "nothing,repeat");
+    EXPECT_EQ(cus_pays_named("repeat,nothing,second_exec", &unknown),
+              Row(CUS_PAYS_REPEAT) | Row(CUS_PAYS_SECOND_EXEC));
+    EXPECT_EQ(std::string(unknown), "nothing,second_exec");
 }
 
 } // namespace
