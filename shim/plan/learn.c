@@ -15,10 +15,6 @@ enum {
     /* After more launches than this in a row whose first op changed, a segment leaves the index of
      * first ops. */
     OTHERWISE = 4,
-    /* Launches until a segment may have several variants again, after they saved nothing. The
-     * number doubles each time, LONE_TIMES times at most. */
-    LONE = 512,
-    LONE_TIMES = 8,
     /* Refused launches or patches that drop a segment. */
     REFUSED_MAX = 2,
     /* Two refusals count together if at most REFUSED_APART launches, and REFUSED_EACH more for each
@@ -113,17 +109,6 @@ static void drop_variant(struct cus_plan *plan, struct cus_segment *segment,
     unindex(plan, segment);
     plan->drop(plan->context, variant->exec);
     cus_variant_free(variant);
-}
-
-void cus_learn_keep(struct cus_plan *plan, struct cus_segment *segment,
-                    struct cus_variant *variant) {
-    for (uint32_t n = 0; n < CUS_VARIANTS_FEW && segment->n_variants > 1; n++)
-        drop_variant(plan, segment, segment->oldest == variant ? variant->newer : segment->oldest);
-    segment->lone_until = segment->fired + ((uint64_t)LONE << segment->given_up);
-    if (segment->n_variants > 1)
-        return;
-    segment->moved = 0;
-    segment->given_up += segment->given_up < LONE_TIMES;
 }
 
 void cus_learn_drop(struct cus_plan *plan, struct cus_segment *segment) {
