@@ -2,7 +2,7 @@
  * Mechanisms that can be switched off, to measure what each of them gains. If the code does
  * something only for speed, the condition names a row of pays.def:
  *
- *     if (CUS_PAYS(BORROW) && ...)
+ *     if (CUS_PAYS(REPEAT) && ...)
  *
  * In the library CUS_PAYS is a constant 1 without any code. In the build of --config=ablate it is
  * false if CUSPLICE_WITHOUT named the row when the library was loaded. The code then acts as if the

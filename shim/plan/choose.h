@@ -1,7 +1,7 @@
 /*
  * Chooses among the variants of a segment: predicts one when the segment begins, and picks one to
- * launch when the segment is complete. plan.c, cursor.c, prefix.c and lenders.c use it under the
- * engine's lock.
+ * launch when the segment is complete. plan.c, cursor.c and prefix.c use it under the engine's
+ * lock.
  */
 #ifndef CUSPLICE_PLAN_CHOOSE_H
 #define CUSPLICE_PLAN_CHOOSE_H

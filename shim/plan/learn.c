@@ -8,17 +8,13 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/plan/advice.h"
-#include "shim/plan/lenders.h"
+#include "shim/plan/sizes.h"
 #include "shim/plan/variants.h"
 
 enum {
     /* After more launches than this in a row whose first op changed, a segment leaves the index of
      * first ops. */
     OTHERWISE = 4,
-    /* Launches until a segment may have several variants again, after they saved nothing. The
-     * number doubles each time, LONE_TIMES times at most. */
-    LONE = 512,
-    LONE_TIMES = 8,
     /* Refused launches or patches that drop a segment. */
     REFUSED_MAX = 2,
     /* Two refusals count together if at most REFUSED_APART launches, and REFUSED_EACH more for each
@@ -105,45 +101,18 @@ void cus_learn_index(struct cus_plan *plan, struct cus_segment *segment, bool ot
     segment->indexed = added;
 }
 
-static struct cus_variant *take_variant(struct cus_plan *plan, struct cus_segment *segment,
-                                        struct cus_variant *variant) {
+static void drop_variant(struct cus_plan *plan, struct cus_segment *segment,
+                         struct cus_variant *variant) {
     cus_variants_remove(plan, segment, variant);
     segment->hashed = false;
     unindex(plan, segment);
-    if (!segment->n_variants)
-        cus_lenders_remove(plan, segment);
-    return variant;
-}
-
-static void drop_variant(struct cus_plan *plan, struct cus_segment *segment,
-                         struct cus_variant *variant) {
-    take_variant(plan, segment, variant);
     plan->drop(plan->context, variant->exec);
     cus_variant_free(variant);
 }
 
-static void drop_variants(struct cus_plan *plan, struct cus_segment *segment) {
+void cus_learn_drop(struct cus_plan *plan, struct cus_segment *segment) {
     while (segment->newest)
         drop_variant(plan, segment, segment->newest);
-}
-
-struct cus_variant *cus_learn_give(struct cus_plan *plan, struct cus_segment *segment) {
-    return take_variant(plan, segment, segment->oldest);
-}
-
-void cus_learn_keep(struct cus_plan *plan, struct cus_segment *segment,
-                    struct cus_variant *variant) {
-    for (uint32_t n = 0; n < CUS_VARIANTS_FEW && segment->n_variants > 1; n++)
-        drop_variant(plan, segment, segment->oldest == variant ? variant->newer : segment->oldest);
-    segment->lone_until = segment->fired + ((uint64_t)LONE << segment->given_up);
-    if (segment->n_variants > 1)
-        return;
-    segment->moved = 0;
-    segment->given_up += segment->given_up < LONE_TIMES;
-}
-
-void cus_learn_drop(struct cus_plan *plan, struct cus_segment *segment) {
-    drop_variants(plan, segment);
     cus_segment_tally(segment);
     if (plan->history && *cus_plan_history_at(plan, segment->used) == segment)
         *cus_plan_history_at(plan, segment->used) = NULL;
@@ -187,18 +156,13 @@ void cus_learn_sizing(struct cus_plan *plan) {
     }
 }
 
-/* Evicts something of this segment. Of many graphs only one goes. If another segment can lend its
- * graph, only the graphs go and the segment stays. Otherwise the segment is dropped. Its nodes then
- * wait longer each time before they may be in a segment again. Without that wait the same graphs
- * would be evicted and built again and again, also as parts of other segments. */
+/* Evicts something of this segment. Of many graphs only one goes. Otherwise the segment is dropped.
+ * Its nodes then wait longer each time before they may be in a segment again. Without that wait the
+ * same graphs would be evicted and built again and again, also as parts of other segments. */
 static void evict(struct cus_plan *plan, struct cus_segment *segment) {
     if (segment->n_variants > CUS_VARIANTS_FEW) {
         drop_variant(plan, segment, segment->oldest);
         segment->unbuilt = 0;
-        return;
-    }
-    if (segment->n_variants && cus_lenders_have(plan, segment)) {
-        drop_variants(plan, segment);
         return;
     }
     for (uint32_t i = segment->lead; i < segment->n; i++) {

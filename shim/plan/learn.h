@@ -48,12 +48,6 @@ void cus_learn_outgrown(struct cus_plan *plan, struct cus_segment *segment);
  * dropped. */
 bool cus_learn_replaced(struct cus_plan *plan, struct cus_segment *segment,
                         const struct cus_node *node);
-/* Takes the graph launched least recently from a segment that has one; the caller owns it. */
-struct cus_variant *cus_learn_give(struct cus_plan *plan, struct cus_segment *segment);
-/* Several variants save nothing: keeps `variant`, which is about to be launched, and drops others,
- * a limited number at each launch. The segment gets no variant of other shapes for a while. */
-void cus_learn_keep(struct cus_plan *plan, struct cus_segment *segment,
-                    struct cus_variant *variant);
 /* A path came by this alias to a node inside of that node's segment. May drop the segment, or make
  * the alias a node of its own. */
 void cus_learn_reached(struct cus_plan *plan, struct cus_node *alias);

@@ -14,7 +14,6 @@
 #include "shim/plan/choose.h"
 #include "shim/plan/cursor.h"
 #include "shim/plan/learn.h"
-#include "shim/plan/lenders.h"
 #include "shim/plan/prefix.h"
 #include "shim/plan/sizes.h"
 #include "shim/plan/variants.h"
@@ -41,7 +40,6 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
 
 void cus_plan_clear(struct cus_plan *plan) {
     cus_plan_drop_handle(plan, NULL);
-    cus_lenders_clear(plan);
     cus_tree_clear(&plan->tree);
     plan->tree.root.path = plan->seed;
     cus_loop_free(&plan->loop);
@@ -374,7 +372,6 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     for (uint32_t i = segment->lead; i < segment->n; i++)
         segment->nodes[i]->built = true;
     cus_variants_add(segment, variant);
-    cus_lenders_add(plan, segment);
     plan->predicted = variant;
     segment->hashed = false;
     cus_choose_set_clean(plan);

@@ -127,7 +127,6 @@ struct cus_plan {
     /* CUS_HISTORY entries by the clock: the segment launched then, if not launched since. NULL: no
      * two segments have begun alike so far. */
     struct cus_segment **history;
-    struct cus_segment **lenders; /* segments with a graph, by their kinds; NULL: not needed yet */
 
     /* Sweeps of nodes that do not come any more. */
     uint32_t swept_turn;  /* `turns` at the last sweep */
@@ -351,8 +350,6 @@ void cus_plan_note_time(struct cus_plan *plan, uint64_t ns);
 void cus_plan_put_off(struct cus_plan *plan);
 /* Does a segment still wait for its first graph that came in one of the last steps? */
 bool cus_plan_put_off_lately(const struct cus_plan *plan);
-/* After BEGIN, for a segment without a graph: could cus_plan_borrow give it one? */
-bool cus_plan_can_borrow(struct cus_plan *plan);
 /* After BEGIN: defers from here on. After OTHER: makes the deferred ops the beginning of the other
  * segment. Then offer the op again.
  * The memory epoch moves when memory may have been freed, unmapped or unregistered. Memset and copy
@@ -398,10 +395,6 @@ const struct cus_values *cus_plan_values(const struct cus_plan *plan, uint32_t i
  * `*variant` must be patched. With BUILD a new graph is to be built from the deferred ops. If that
  * fails, cus_plan_fall_back says what to patch instead. */
 enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant);
-/* After BUILD: the segment has no graph, and there is no memory for one. Borrows the graph of a
- * segment of the same kinds, to be patched as with PATCH. NULL if there is none, or if a segment
- * was not launched for so long that its memory should be taken. */
-struct cus_variant *cus_plan_borrow(struct cus_plan *plan);
 /* After BUILD was refused, or (`later`) not tried: the variant to patch; NULL if the segment has
  * none. */
 struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later);

@@ -1,7 +1,8 @@
 /*
  * Finds out whether the ops of a demoted stream repeat, with a few instructions an op and in fixed
  * memory. Threads may feed one object at once; then some ops are not counted, or counted twice.
- * Measured gain (tests/gpu/RESULTS.md, one H100): "phases none" takes 1.296 times as long without.
+ * Time without it divided by time with it (tests/gpu/RESULTS.md, H100): phases "none" 1.30, growth
+ * of 100 orders 2.56; GPT-2 of CTranslate2 0.795, where it costs.
  *
  * The hash covers the last 16 ops. One hash in CUS_REPEAT_SAMPLE falls into a fixed part of the
  * range, at the same ops in each turn. That sample is looked up among earlier ones. A slot holds

@@ -35,7 +35,6 @@ struct cus_variant {
     uint32_t verified;                 /* 1: launched in mode verify */
     uint32_t number;                   /* counts the segment's variants, dropped ones included */
     bool doubted;                      /* a node may hold something else than the image says */
-    bool moved;                        /* most nodes had to be patched when its shapes came last */
     uint64_t fired;                    /* the segment's launches at the variant's last one */
     struct cus_variant *newer, *older; /* in the order of their last launch */
     /* Variants of any segment: the one launched just before this one, and just behind it. */
@@ -86,13 +85,8 @@ struct cus_segment {
     uint32_t refused;       /* refused patches or launches, not far apart */
     uint64_t unbuilt_until; /* launch from which a build is tried again */
     uint64_t refused_at;    /* launches at the last refusal */
-    uint32_t in_vain;       /* searches in vain for a variant with fewer nodes to patch */
-    /* Launches in a row in which a variant of the right shapes had most nodes patched. */
-    uint32_t moved;
-    uint32_t given_up;   /* times that all variants but one were dropped for that */
-    uint64_t lone_until; /* launch from which it may have several variants again */
-    uint32_t gaps;       /* pauses of the host in a row at the same place */
-    uint32_t gap;        /* the op in front of the pause */
+    uint32_t gaps;          /* pauses of the host in a row at the same place */
+    uint32_t gap;           /* the op in front of the pause */
     uint32_t image_bytes;
     struct cus_signature power; /* cus_signature_power of its ops */
     uint8_t *requested;         /* an image whose content is all known */
@@ -113,9 +107,6 @@ struct cus_segment {
     uint64_t head_hash; /* of the first op in the variant launched last; key in `heads` */
     bool hashed;        /* head_hash is set */
     bool indexed;       /* is in `heads`: one of the segments with this first op */
-    bool in_lenders;    /* is in a list of lenders.c, by kinds_hash */
-    uint64_t kinds_hash;
-    struct cus_segment *lender_prev, *lender_next;
     struct cus_segment *prev, *next; /* all segments of the plan */
     UT_hash_handle hh;
     struct cus_node *nodes[];

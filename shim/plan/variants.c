@@ -2,6 +2,8 @@
  * Keeps the variants of a segment in order and finds them.
  * The plan calls it under the engine's lock, when a segment begins, is complete or was launched.
  * Allocates if a segment gets more than CUS_VARIANTS_FEW variants. Never calls the driver.
+ * Growth with 200 grids takes 1.58 times as long with at most eight variants a segment
+ * (tests/gpu/RESULTS.md, H100).
  */
 #include "shim/plan/variants.h"
 

@@ -10,7 +10,7 @@
 
 enum { CUS_VARIANTS_FEW = 8 };
 
-/* The variant was built or borrowed: puts it first, as if it had been launched. */
+/* The variant was built: puts it first, as if it had been launched. */
 void cus_variants_add(struct cus_segment *segment, struct cus_variant *variant);
 /* Takes the variant out of the segment. */
 void cus_variants_remove(struct cus_plan *plan, struct cus_segment *segment,

@@ -51,7 +51,6 @@ struct cus_counters {
     uint64_t segments;  /* segments formed */
     uint64_t built;     /* executable graphs instantiated */
     uint64_t submitted; /* segments that the submit thread launched */
-    uint64_t borrowed;  /* segments launched by another segment's graph, for want of memory */
     uint64_t runs;      /* runs of ops between two breaks */
     uint64_t steps;
     uint64_t sig_exact, sig_patched,

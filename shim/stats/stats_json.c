@@ -47,7 +47,6 @@ static void put_old_keys(struct cus_json *w, const struct cus_counters *c, const
         {"met_before_runtime", "answered_before_runtime", c->runtime},
         {"pieces", "segments_formed", c->segments},
         {"handed", "submitted", c->submitted},
-        {"lent", "borrowed", c->borrowed},
         {"segments", "runs", c->runs},
     };
     for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -220,7 +219,6 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_number(w, "segments_formed", c->segments);
     cus_json_number(w, "built", c->built);
     cus_json_number(w, "submitted", c->submitted);
-    cus_json_number(w, "borrowed", c->borrowed);
     cus_json_number(w, "runs", c->runs);
     cus_json_number(w, "steps", c->steps);
     cus_json_open(w, "signatures", '{');

@@ -311,11 +311,6 @@ static struct found find_graph(struct cus_engine *engine) {
     found.choice = cus_plan_choose(plan, &found.variant);
     if (found.choice != CUS_CHOICE_BUILD)
         return found;
-    if (!cus_graphs_fit(plan->segment->n) && (found.variant = cus_plan_borrow(plan))) {
-        engine->counters.borrowed++;
-        found.choice = CUS_CHOICE_PATCH;
-        return found;
-    }
     found.variant = build_if_allowed(engine, &found.put_off);
     found.tried = found.put_off != LATER;
     found.built = found.variant != NULL;

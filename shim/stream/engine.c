@@ -114,7 +114,7 @@ static bool may_defer(struct cus_engine *engine, struct cus_proposal proposal,
         (cus_build_fits(engine, to_build, proposal.advised) && may_build(engine, to_build)))
         return true;
     cus_plan_put_off(&engine->plan);
-    return !cus_graphs_fit(to_build) && cus_plan_can_borrow(&engine->plan);
+    return false;
 }
 
 /* May the deferred ops go on as another segment? Only if a graph of that segment may be built. */

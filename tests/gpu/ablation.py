@@ -138,7 +138,7 @@ def kept_of(done, program):
 
 def of_stats(stats):
     stats = stats or {}
-    return {**{key: stats.get(key) for key in ("issued", "built", "graph_launches", "patched_nodes", "build_us", "borrowed", "signatures")},
+    return {**{key: stats.get(key) for key in ("issued", "built", "graph_launches", "patched_nodes", "build_us", "signatures")},
             "fallbacks": {key: n for key, n in stats.get("fallbacks", {}).items() if n and key != "withholding_off"}}
 
 

@@ -12,12 +12,12 @@ class Ablation : public StandIns {
     void SetUp() override { Furnish("Some GPU", kAnyLibrary, "libcusplice-ablation.so"); }
 
     /* A host loop of so many ns with everything, in its second run of a turn `again`, and without
-     * lenders, repeat and the second exec. It stops where it is to take turns. */
+     * guests, repeat and the second exec. It stops where it is to take turns. */
     void Loop(const std::string &sum = "ab", const std::string &more = "") {
         Script("carry/hostloop", "[ -n \"$TESTS_TURNS\" ] && kill -STOP $$\n"
                                  "ns=1000 sum=ab\n"
                                  "case $CUSPLICE_WITHOUT in\n"
-                                 "borrow) ns=1035 sum=" +
+                                 "variants_guest) ns=1035 sum=" +
                                      sum +
                                      " ;;\n"
                                      "repeat) ns=1200 ;;\n"
@@ -39,7 +39,8 @@ class Ablation : public StandIns {
     }
 
     int Measure(const std::string &out, const std::string &more = "") {
-        return Run("--without borrow,repeat,second_exec --only 'hostloop endless' " + more, out);
+        return Run("--without variants_guest,repeat,second_exec --only 'hostloop endless' " + more,
+                   out);
     }
 };
 
@@ -48,7 +49,7 @@ TEST_F(Ablation, MarksWhatDiffersBeyondTheSpread) {
     Loop();
     EXPECT_EQ(Measure("out"), 0) << Read("log");
     std::string table = Read("out/ablation.md");
-    EXPECT_NE(table.find("| program | turns | spread | borrow | repeat | second_exec |"),
+    EXPECT_NE(table.find("| program | turns | spread | variants_guest | repeat | second_exec |"),
               std::string::npos)
         << table;
     EXPECT_NE(

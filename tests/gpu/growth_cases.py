@@ -94,7 +94,7 @@ def point(lab, name, argv, env=None, reps=None, hand_size=None):
     result.update(plain_wall_ns=runs["plain"][0].result["wall_ns"], plain_host_ns=runs["plain"][0].result["host_ns"],
                   plain_worst_step_us=runs["plain"][0].result["worst_step_us"], built=runs["preload"][-1].stats["built"],
                   graph_bytes=runs["preload"][-1].stats["graph_bytes"], device_kb=runs["preload"][-1].result["device_kb"],
-                  plain_device_kb=runs["plain"][0].result["device_kb"], lent=runs["preload"][-1].stats["borrowed"],
+                  plain_device_kb=runs["plain"][0].result["device_kb"],
                   filled_mb=runs["preload"][-1].result["filled_mb"], plain_filled_mb=runs["plain"][0].result["filled_mb"],
                   host_memory=runs["preload"][-1].stats["host_memory"],
                   host_bytes_per_node=runs["preload"][-1].stats["host_memory"]["bytes_per_node"],
@@ -157,7 +157,7 @@ def budget(lab, program, differ):
     more_kb = p["device_kb"] - p["plain_device_kb"]
     lab.check(f"{name}: memory of graphs, as the GPU has it", more_kb <= BUDGET_MB << 10, f"{more_kb} KiB", f"<= {BUDGET_MB << 10}", issue=True)
     lab.check(f"{name}: time over plain", p["wall_ns"] <= 1.02 * p["plain_wall_ns"], f"{p['wall_ns'] / p['plain_wall_ns']:.3f}", "<= 1.02", issue=True)
-    lab.notes.append(f"{name}: {p['built']} graphs built, {p['lent']} launches by lent ones, device memory {p['device_kb']} KiB, in graphs {100 * p['in_graphs']:.1f} %, longest step "
+    lab.notes.append(f"{name}: {p['built']} graphs built, device memory {p['device_kb']} KiB, in graphs {100 * p['in_graphs']:.1f} %, longest step "
                      f"{p['worst_step_us']:.0f} us (plain {p['plain_worst_step_us']:.0f}), host memory {p['host_memory']}")
 
 

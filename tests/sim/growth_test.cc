@@ -91,22 +91,6 @@ TEST(Growth, WhatComesAgainAfterManyLaunchesIsLearnedWhereThereIsRoom) {
     EXPECT_LT(alone.stats.Number("host_memory.bytes_most"), 4 << 20) << "nor was it tried";
 }
 
-// 900 launches of the same kernels behind twenty beginnings, room for 400.
-TEST(Growth, StepsOfTheSameKernelsBorrowEachOthersGraphs) {
-    const std::map<std::string, std::string> small = AnyPace({{"CUSPLICE_GRAPH_MB", "1"},
-                                                              {"CUSPLICE_SEGMENT_FIRST", "16"},
-                                                              {"CUSPLICE_SEGMENT_MAX", "16"}});
-    const std::vector<std::string> more = {"--nodes", "45", "--signatures", "20"};
-    Outcome plain = Turns("prefix", false, {}, more),
-            preloaded = Turns("prefix", true, small, more);
-    ASSERT_EQ(preloaded.result.status, 0) << preloaded.Describe();
-    ASSERT_STATS(preloaded);
-    EXPECT_EQ(Said(plain).text.at("checksum"), Said(preloaded).text.at("checksum"));
-    EXPECT_LE(preloaded.stats.Number("graph_bytes"), 1 << 20);
-    EXPECT_GT(preloaded.stats.Number("borrowed"), 200);
-    EXPECT_GT(Said(preloaded).Number("in_graphs"), 0.7) << "not 400 of 900";
-}
-
 TEST(Growth, AProgramThatNeedsTheMemoryGetsIt) {
     const std::vector<std::string> more = {"--alloc-mb", "16"};
     const std::map<std::string, std::string> full = {{"CUSIM_FAULT", "cuMemAlloc_v2:2:2"}};

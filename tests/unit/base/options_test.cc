@@ -283,11 +283,11 @@ TEST_F(Options, UnknownVariablesAreTold) {
 
 TEST_F(Options, MechanismsHaveNamesInABuildForAblationAlone) {
 #ifdef CUS_ABLATE
-    const std::string told = "CUSPLICE_WITHOUT: no mechanism is named \"twinss\"";
+    const std::string told = "CUSPLICE_WITHOUT: no mechanism is named \"repeats\"";
 #else
     const std::string told = "CUSPLICE_WITHOUT: no such variable";
 #endif
-    setenv("CUSPLICE_WITHOUT", "twins,twinss,repeat", 1);
+    setenv("CUSPLICE_WITHOUT", "repeat,repeats,second_exec", 1);
     Load();
     ASSERT_EQ(problems.size(), 1u);
     EXPECT_EQ(problems[0].compare(0, told.size(), told), 0) << problems[0];

@@ -102,8 +102,6 @@ TEST(Prefix, RandomStepsThatBeginAlikeAreFaithful) {
                         program.memory_epoch++;
                     if (chance(rare))
                         cus_plan_drop_oldest(&program.plan);
-                    if (chance(rare))
-                        program.full = !program.full;
                     if (chance(rare) && !program.plan.segment)
                         cus_plan_drop_handle(
                             &program.plan,

@@ -155,10 +155,7 @@ class Program {
         cus_variant *predicted = plan.predicted;
         cus_choice choice = cus_plan_choose(&plan, &variant);
         mispredicted += predicted && variant != predicted;
-        if (choice == CUS_CHOICE_BUILD && full && (variant = cus_plan_borrow(&plan))) {
-            lent++;
-        } else if (choice == CUS_CHOICE_BUILD && later &&
-                   (variant = cus_plan_fall_back(&plan, true))) {
+        if (choice == CUS_CHOICE_BUILD && later && (variant = cus_plan_fall_back(&plan, true))) {
             near++;
         } else if (choice == CUS_CHOICE_BUILD) {
             auto *exec = new cus_exec;
@@ -200,18 +197,17 @@ class Program {
     bool hot = false; // an op in the midst of a segment is met as on the hot path
     bool may_begin = true;
     uint32_t memory_epoch = 0; // moves when memory may have gone
-    bool full = false;  // there is no memory for another exec
     bool later = false; // no further exec may be built in this step
     uint64_t now = 0;   // ns; an op comes each microsecond
     std::vector<std::string> requested, issued, launched; // the last: in graphs
     std::vector<uint32_t> segments;                       // sizes, in launch order
     unsigned in_graphs = 0, eager = 0, built = 0, exact = 0, near = 0, patched = 0, diverged = 0,
-             flushes = 0, dropped = 0, mispredicted = 0, lent = 0,
+             flushes = 0, dropped = 0, mispredicted = 0,
              reshaped = 0; // of these that are patched
 
     void ResetCounts() {
         in_graphs = eager = built = exact = near = patched = diverged = flushes = mispredicted =
-            lent = reshaped = 0;
+            reshaped = 0;
         segments.clear();
     }
 

@@ -114,7 +114,7 @@ TEST(StatsFile, HasEveryField) {
 // Scripts that read a key by the name that it had go on for one version, and are told the new one.
 TEST(StatsFile, AnOldKeyStandsBesideItsNewName) {
     cus_counters c = Sample();
-    c.runtime = 21, c.submitted = 22, c.borrowed = 23, c.fallbacks[CUS_FALLBACK_OFF] = 24;
+    c.runtime = 21, c.submitted = 22, c.fallbacks[CUS_FALLBACK_OFF] = 24;
     static cus_report report;
     report.off = "somebody";
     cus_stats_facts facts = {"piecewise", "/bin/demo", 42, nullptr, nullptr, 0, &report};
@@ -125,7 +125,6 @@ TEST(StatsFile, AnOldKeyStandsBesideItsNewName) {
         {"met_before_runtime", "answered_before_runtime"},
         {"pieces", "segments_formed"},
         {"handed", "submitted"},
-        {"lent", "borrowed"},
         {"segments", "runs"},
         {"withholding_off_by", "deferring_off_by"},
     };
@@ -136,7 +135,6 @@ TEST(StatsFile, AnOldKeyStandsBesideItsNewName) {
     }
     EXPECT_EQ(At(json, {"answered_before_runtime"}), "21");
     EXPECT_EQ(At(json, {"submitted"}), "22");
-    EXPECT_EQ(At(json, {"borrowed"}), "23");
     EXPECT_EQ(At(json, {"fallbacks", "deferring_off"}), "24");
     EXPECT_EQ(At(json, {"fallbacks", "withholding_off"}), "24");
 }

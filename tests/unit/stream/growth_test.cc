@@ -114,8 +114,8 @@ TEST_F(Growth, IdleStreamGivesItsGraphsUp) {
     EXPECT_LE(Counters().graph_bytes, 40u << 20);
 }
 
-// 36000 launches in 600 steps, of which a third have room.
-TEST_F(Growth, StepsBeyondTheBudgetBorrowTheGraphsOfTheirLike) {
+// 36000 launches in 600 steps, of which two fifths have room.
+TEST_F(Growth, StepsBeyondTheBudgetLeaveTheOthersTheirGraphs) {
     const unsigned kSteps = 600, kOps = 60;
     unsigned in_graphs = 0;
     cus_counters before = Counters();
@@ -128,9 +128,8 @@ TEST_F(Growth, StepsBeyondTheBudgetBorrowTheGraphsOfTheirLike) {
             built = Counters().built;
     }
     EXPECT_EQ(Counters().built, built) << "nothing is built again and again";
-    EXPECT_GT(in_graphs, kSteps * kOps * 9 / 10);
-    EXPECT_GT(Counters().borrowed - before.borrowed, kSteps * 10u);
-    EXPECT_LT(Counters().built - before.built, kSteps * 2u) << "nor at first";
+    EXPECT_GT(in_graphs, kSteps * kOps * 4 / 10) << "all that have room";
+    EXPECT_LT(Counters().built - before.built, kSteps * 4u) << "nor at first";
     EXPECT_LE(Counters().graph_bytes, 40u << 20);
 }
 
