@@ -150,9 +150,9 @@ static CUresult straight(CUresult result) {
      * the driver. */                                                                              \
     NOINLINE CUresult diverged_##symbol(void **params_) {                                          \
         struct cus_engine *engine = cus_thread_self.cached_engine;                                 \
-        const struct cus_values deferred = *cus_plan_before(&engine->plan);                        \
+        const struct cus_values deferred = *cus_plan_before(&engine->view);                        \
         const uint32_t *d = deferred.dims;                                                         \
-        CUfunction f = (CUfunction)(uintptr_t)engine->plan.at->plain;                              \
+        CUfunction f = (CUfunction)(uintptr_t)engine->view.at->plain;                              \
         CUstream stream_ = cus_thread_self.ref.handle;                                             \
         cus_lock_give(&engine->lock);                                                              \
         cus_thread_self.depth = 0;                                                                 \

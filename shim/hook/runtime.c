@@ -216,7 +216,7 @@ NOINLINE static int reshaped(const void *kernel, struct cus_dim3 grid, struct cu
 NOINLINE static int diverged(void **args) {
     struct cus_engine *engine = cus_thread_self.cached_engine;
     engine->counters.runtime--;
-    const struct cus_values deferred = *cus_plan_before(&engine->plan);
+    const struct cus_values deferred = *cus_plan_before(&engine->view);
     const uint32_t *d = deferred.dims;
     CUstream stream = cus_thread_self.ref.handle;
     const void *kernel = matching.kernel;
@@ -325,7 +325,7 @@ compare(CUfunction handle, struct cus_dim3 grid, struct cus_dim3 block,
     const struct cus_engine *engine = cus_thread_self.cached_engine;
     if (!cus_hot_expects(engine, handle))
         return CUS_HOT_OTHER;
-    const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
+    const uint32_t *dims = cus_plan_before(&engine->view)->dims;
     if ((grid.x | (uint64_t)grid.y << 32) != pair(&dims[0]) || grid.z != dims[2] ||
         (block.x | (uint64_t)block.y << 32) != pair(&dims[3]) || block.z != dims[5] ||
         *shared != dims[6])

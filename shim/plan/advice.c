@@ -38,7 +38,7 @@ void cus_advice_reached(struct cus_plan *plan, struct cus_node *node) {
     if (!head)
         return;
     mark(advice, at, CUS_ADVICE_REACHED, &advice->reached);
-    plan->advised_ops = plan->step_ops + 1;
+    plan->advised_ops = plan->view.step_ops + 1;
     /* If two runs cut the path at different places, the last run's segments fit together. */
     if (!head->advice || advice->entries[head->advice - 1].used <= advice->entries[at].used)
         head->advice = at + 1;
@@ -62,7 +62,7 @@ uint32_t cus_advice_cut(const struct cus_plan *plan, const struct cus_node *node
 bool cus_advice_goes_on(const struct cus_plan *plan) {
     uint32_t max = plan->limits.segment_max;
     uint32_t far = plan->advised_ops < max / FAR ? plan->advised_ops * FAR : max;
-    return plan->advised_ops && plan->step_ops - plan->advised_ops < far &&
+    return plan->advised_ops && plan->view.step_ops - plan->advised_ops < far &&
            plan->tree.n_nodes + 2 * CUS_LOOP_WINDOW < plan->limits.nodes_max;
 }
 

@@ -11,7 +11,7 @@
 #define CUSPLICE_PLAN_ADVICE_H
 
 #include "shim/cache/cache.h"
-#include "shim/plan/plan.h"
+#include "shim/plan/state.h"
 
 enum { CUS_ADVICE_REACHED = 1, CUS_ADVICE_FORMED = 2, CUS_ADVICE_BAD = 4 };
 

@@ -60,10 +60,10 @@ _Static_assert(OFTEN <= COUNT, "so often can be counted");
 
 /* Once memory may have been freed, the content of memset and copy nodes counts as unknown. */
 void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
-    const struct cus_segment *segment = plan->segment;
-    if (!segment->memory || variant->memory_epoch == plan->memory_epoch)
+    const struct cus_segment *segment = plan->view.segment;
+    if (!segment->memory || variant->memory_epoch == plan->view.memory_epoch)
         return;
-    variant->memory_epoch = plan->memory_epoch;
+    variant->memory_epoch = plan->view.memory_epoch;
     for (uint32_t i = 0; i < segment->n; i++)
         if (segment->places[i].kind->type != CUS_OP_LAUNCH)
             cus_variant_know(variant, segment, i, false);
@@ -128,7 +128,8 @@ struct cus_variant *cus_choose_predict(const struct cus_plan *plan,
 static struct cus_signature behind(const struct cus_plan *plan, struct cus_signature sig,
                                    uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
-        sig = cus_signature_add(sig, plan->segment->places[i].kind, cus_plan_values(plan, i)->dims);
+        sig = cus_signature_add(sig, plan->view.segment->places[i].kind,
+                                cus_plan_values(plan, i)->dims);
     return sig;
 }
 
@@ -137,11 +138,11 @@ struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, ui
 }
 
 struct cus_signature cus_choose_own(struct cus_plan *plan) {
-    const struct cus_variant *predicted = plan->predicted;
-    if (predicted && !plan->reshaped)
+    const struct cus_variant *predicted = plan->view.predicted;
+    if (predicted && !plan->view.reshaped)
         return predicted->own;
     if (!plan->has_own)
-        plan->own = behind(plan, (struct cus_signature){0, 0}, plan->segment->n);
+        plan->own = behind(plan, (struct cus_signature){0, 0}, plan->view.segment->n);
     plan->has_own = true;
     return plan->own;
 }
@@ -221,37 +222,37 @@ static unsigned meet_shapes(struct cus_plan *plan, struct cus_signature sig) {
 }
 
 void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant) {
-    struct cus_segment *segment = plan->segment;
-    if (variant == plan->predicted)
+    struct cus_segment *segment = plan->view.segment;
+    if (variant == plan->view.predicted)
         return;
     uint64_t differs[CUS_SEGMENT_MAX / 64] = {0};
     cus_choose_trust(plan, variant);
-    memset(plan->reshapes, 0, sizeof plan->reshapes);
+    memset(plan->view.reshapes, 0, sizeof plan->view.reshapes);
     for (uint32_t i = 0; i < segment->n; i++) {
         uint32_t bytes = cus_values_bytes(segment->places[i].kind);
         struct cus_values *requested = cus_image_op(segment->requested, segment, i);
-        if (!cus_choose_is_dirty(plan, i)) {
-            memcpy(requested, cus_image_op(plan->predicted->image, segment, i), bytes);
+        if (!cus_choose_is_dirty(&plan->view, i)) {
+            memcpy(requested, cus_image_op(plan->view.predicted->image, segment, i), bytes);
             requested->unknown = 0;
         }
         const struct cus_values *has = cus_image_op(variant->image, segment, i);
         if (memcmp(requested, has, bytes) != 0)
             differs[i / 64] |= (uint64_t)1 << i % 64;
         if (!cus_dims_same(requested->dims, has->dims))
-            cus_choose_set_reshapes(plan, i);
+            cus_choose_set_reshapes(&plan->view, i);
     }
-    memcpy(plan->dirty, differs, sizeof differs);
-    plan->predicted = variant;
+    memcpy(plan->view.dirty, differs, sizeof differs);
+    plan->view.predicted = variant;
 }
 
 static bool many_dirty(const struct cus_plan *plan) {
     uint32_t dirty = cus_plan_n_dirty(plan);
-    return dirty >= SECOND_MIN && dirty * 4 >= plan->segment->n;
+    return dirty >= SECOND_MIN && dirty * 4 >= plan->view.segment->n;
 }
 
 /* Did op `i` have these very params before, with the same ops in front of the segment? */
 static bool came_before(struct cus_plan *plan, uint32_t i) {
-    uint64_t hash = cus_values_hash(plan->segment->places[i].kind, cus_plan_values(plan, i));
+    uint64_t hash = cus_values_hash(plan->view.segment->places[i].kind, cus_plan_values(plan, i));
     struct cus_signature params = {plan->sig.lo ^ cus_hash(hash),
                                    plan->sig.hi + cus_hash_second(hash ^ i)};
     params.hi ^= params.hi >> 32;
@@ -260,7 +261,7 @@ static bool came_before(struct cus_plan *plan, uint32_t i) {
 }
 
 static bool may_have_more(const struct cus_plan *plan) {
-    const struct cus_segment *segment = plan->segment;
+    const struct cus_segment *segment = plan->view.segment;
     bool first_ones_wait = cus_plan_put_off_lately(plan);
     bool enough = !CUS_PAYS(VARIANTS_MANY) && segment->n_variants >= CUS_VARIANTS_FEW;
     return !first_ones_wait && !segment->stale && !enough &&
@@ -274,11 +275,11 @@ static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t 
                            uint32_t which) {
     uint32_t n = 0, i = from;
     for (uint32_t at = from; at < end; at++)
-        n += cus_choose_is_dirty(plan, at);
+        n += cus_choose_is_dirty(&plan->view, at);
     if (!n)
         return end;
-    for (which %= n; which || !cus_choose_is_dirty(plan, i); i++)
-        which -= cus_choose_is_dirty(plan, i);
+    for (which %= n; which || !cus_choose_is_dirty(&plan->view, i); i++)
+        which -= cus_choose_is_dirty(&plan->view, i);
     return i;
 }
 
@@ -288,7 +289,7 @@ static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t 
  * its part. If layers are alike, ops at even distances could all be the same op of a layer. Some
  * params may be new each time. */
 static bool earns_variant_again(struct cus_plan *plan) {
-    struct cus_segment *segment = plan->segment;
+    struct cus_segment *segment = plan->view.segment;
     if (!CUS_PAYS(SECOND_EXEC) || segment->n_variants >= FEW_SHAPES || !may_have_more(plan))
         return false;
     if (segment->begun > PROBE_ALWAYS && segment->begun % PROBE_EVERY >= PROBE_RUN)
@@ -313,7 +314,7 @@ static bool earns_variant_again(struct cus_plan *plan) {
  * others keep their shapes. If another one was not launched for long (STALE), it is taken
  * instead. */
 static struct cus_variant *guest_of(const struct cus_plan *plan) {
-    struct cus_segment *segment = plan->segment;
+    struct cus_segment *segment = plan->view.segment;
     if (!CUS_PAYS(VARIANTS_GUEST) ||
         (segment->n_variants < CUS_VARIANTS_FEW && may_have_more(plan)))
         return segment->oldest;
@@ -327,21 +328,21 @@ static struct cus_variant *guest_of(const struct cus_plan *plan) {
  * second time, since shapes often take turns. Further ones are built only for shapes that come
  * often, and not if the submit thread patches. Patching on that thread costs the program nothing.
  * When one of many graphs is launched, it is in no cache. */
-static bool earns_variant(struct cus_plan *plan, struct cus_signature out) {
+static bool earns_variant(struct cus_plan *plan, bool aside, struct cus_signature out) {
     unsigned times = meet_shapes(plan, out);
-    bool few = plan->segment->n_variants < CUS_VARIANTS_FEW;
-    return times >= (few ? 1 : OFTEN) && (few || !plan->aside) && may_have_more(plan);
+    bool few = plan->view.segment->n_variants < CUS_VARIANTS_FEW;
+    return times >= (few ? 1 : OFTEN) && (few || !aside) && may_have_more(plan);
 }
 
-enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant) {
-    struct cus_segment *segment = plan->segment;
+enum cus_choice cus_plan_choose(struct cus_plan *plan, bool aside, struct cus_variant **variant) {
+    struct cus_segment *segment = plan->view.segment;
     *variant = NULL;
     if (!segment->n_variants)
         return CUS_CHOICE_BUILD;
-    if (!plan->reshaped) {
+    if (!plan->view.reshaped) {
         if (many_dirty(plan) && earns_variant_again(plan))
             return CUS_CHOICE_BUILD;
-        *variant = plan->predicted;
+        *variant = plan->view.predicted;
         return CUS_CHOICE_EXACT;
     }
     struct cus_signature own = cus_choose_own(plan);
@@ -351,7 +352,7 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **vari
         cus_choose_compare(plan, *variant);
         return CUS_CHOICE_EXACT;
     }
-    if (earns_variant(plan, out))
+    if (earns_variant(plan, aside, out))
         return CUS_CHOICE_BUILD;
     *variant = guest_of(plan);
     cus_choose_compare(plan, *variant);
@@ -367,13 +368,13 @@ static void could_not_build(struct cus_segment *segment) {
 }
 
 struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
-    if (!plan->segment->n_variants)
+    if (!plan->view.segment->n_variants)
         return NULL;
     if (!later)
-        could_not_build(plan->segment);
+        could_not_build(plan->view.segment);
     /* The build was to be a second graph of these shapes: patch the predicted one. */
-    if (!plan->reshaped || cus_signature_same(plan->predicted->own, cus_choose_own(plan)))
-        return plan->predicted;
+    if (!plan->view.reshaped || cus_signature_same(plan->view.predicted->own, cus_choose_own(plan)))
+        return plan->view.predicted;
     struct cus_variant *variant = guest_of(plan);
     cus_choose_compare(plan, variant);
     return variant;

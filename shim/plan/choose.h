@@ -8,28 +8,28 @@
 
 #include <string.h>
 
-#include "shim/plan/plan.h"
+#include "shim/plan/state.h"
 
 /* ---- which deferred ops differ from the predicted variant's image ---- */
 
-static inline bool cus_choose_is_dirty(const struct cus_plan *plan, uint32_t i) {
-    return plan->dirty[i / 64] >> i % 64 & 1;
+static inline bool cus_choose_is_dirty(const struct cus_plan_view *view, uint32_t i) {
+    return view->dirty[i / 64] >> i % 64 & 1;
 }
 
-static inline void cus_choose_set_dirty(struct cus_plan *plan, uint32_t i, bool dirty) {
+static inline void cus_choose_set_dirty(struct cus_plan_view *view, uint32_t i, bool dirty) {
     uint64_t bit = (uint64_t)1 << i % 64;
-    plan->dirty[i / 64] = dirty ? plan->dirty[i / 64] | bit : plan->dirty[i / 64] & ~bit;
+    view->dirty[i / 64] = dirty ? view->dirty[i / 64] | bit : view->dirty[i / 64] & ~bit;
 }
 
 /* Op `i` has another shape than its node. */
-static inline void cus_choose_set_reshapes(struct cus_plan *plan, uint32_t i) {
-    plan->reshapes[i / 64] |= (uint64_t)1 << i % 64;
+static inline void cus_choose_set_reshapes(struct cus_plan_view *view, uint32_t i) {
+    view->reshapes[i / 64] |= (uint64_t)1 << i % 64;
 }
 
-static inline void cus_choose_set_clean(struct cus_plan *plan) {
-    size_t bytes = (plan->segment->n + 63) / 64 * sizeof plan->dirty[0];
-    memset(plan->dirty, 0, bytes);
-    memset(plan->reshapes, 0, bytes);
+static inline void cus_choose_set_clean(struct cus_plan_view *view) {
+    size_t bytes = (view->segment->n + 63) / 64 * sizeof view->dirty[0];
+    memset(view->dirty, 0, bytes);
+    memset(view->reshapes, 0, bytes);
 }
 
 /* If the memory epoch has moved, marks the content of the variant's memset and copy nodes as

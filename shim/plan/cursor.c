@@ -52,7 +52,7 @@ void cus_cursor_restart(struct cus_plan *plan) {
     plan->sig = (struct cus_signature){0, 0};
     plan->clock_before = plan->clock_now;
     plan->clock_now = plan->clock;
-    plan->step_ops = plan->advised_ops = 0;
+    plan->view.step_ops = plan->advised_ops = 0;
     plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
     plan->loop_ops = 0;
     plan->looking = false;
@@ -70,9 +70,9 @@ void cus_cursor_restart(struct cus_plan *plan) {
 /* ---- recording ---- */
 
 static bool suspiciously_long(const struct cus_plan *plan) {
-    if (plan->step_ops < LOOP_AFTER)
+    if (plan->view.step_ops < LOOP_AFTER)
         return false;
-    return plan->step_ops >= LOOP_SURE || plan->step_ops / LOOP_LONGER >= plan->longest;
+    return plan->view.step_ops >= LOOP_SURE || plan->view.step_ops / LOOP_LONGER >= plan->longest;
 }
 
 /* Kinds only are compared: params may differ from turn to turn. */
@@ -83,7 +83,7 @@ static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
         cus_loop_reset(&plan->loop);
     plan->looking = true;
     uint32_t period = cus_loop_feed(&plan->loop, cus_hash(op->kind->id) >> 16);
-    if (!period || (plan->step_ops < LOOP_SURE && cus_advice_goes_on(plan)))
+    if (!period || (plan->view.step_ops < LOOP_SURE && cus_advice_goes_on(plan)))
         return;
     cus_cursor_restart(plan);
     plan->looped = true;
@@ -116,7 +116,7 @@ static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
         (known->stamp == plan->turns || (known->segment && known->segment->used > plan->clock_now)))
         known = NULL;
     struct cus_node *node = cus_tree_grow(&plan->tree, plan->cur, op->kind, step);
-    plan->new_nodes++;
+    plan->view.new_nodes++;
     if (!node || !known)
         return node;
     node->join = known;
@@ -144,16 +144,16 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
         if (++plan->unknown >= SWEEP_AFTER * (uint64_t)plan->tree.n_nodes + SWEEP_LEAST)
             cus_learn_sweep(plan);
         plan->step = step;
-        plan->step_ops++;
+        plan->view.step_ops++;
         plan->unsynced++;
-        plan->new_nodes++;
+        plan->view.new_nodes++;
         return NULL;
     }
     if (node->segment && node->segment->nodes[0] != node && plan->cur->expect->join == node)
         cus_learn_reached(plan, plan->cur->expect);
     if (++node->visits == 1 && plan->advice)
         cus_advice_reached(plan, node);
-    plan->warm_ops += node->visits > plan->limits.warmup + WARM_AFTER;
+    plan->view.warm_ops += node->visits > plan->limits.warmup + WARM_AFTER;
     node->stamp = plan->turns;
     cus_merges_note(&plan->merges, node);
     /* This op could begin a segment, but may not now. The next segment is not the first of the
@@ -166,7 +166,7 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
 }
 
 static void count_only(struct cus_plan *plan) {
-    plan->step_ops++;
+    plan->view.step_ops++;
     plan->unsynced++;
 }
 
@@ -189,7 +189,7 @@ void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
     mark->cur = plan->cur;
     mark->sig = plan->sig;
     mark->unsynced = plan->unsynced;
-    mark->step_ops = plan->step_ops;
+    mark->step_ops = plan->view.step_ops;
     mark->turns = plan->turns;
     mark->step = plan->step;
     mark->looking = plan->looking;
@@ -202,7 +202,7 @@ void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
 void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark) {
     if (plan->limits.count_only) {
         bool same_step = plan->turns == mark->turns;
-        plan->step_ops -= same_step;
+        plan->view.step_ops -= same_step;
         plan->unsynced -= same_step;
         return;
     }
@@ -217,7 +217,7 @@ void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark)
     plan->cur = mark->cur;
     plan->sig = mark->sig;
     plan->unsynced = mark->unsynced;
-    plan->step_ops = mark->step_ops;
+    plan->view.step_ops = mark->step_ops;
     plan->step = mark->step;
     plan->looking = mark->looking;
     if (mark->looking)
@@ -239,8 +239,8 @@ void cus_plan_step_end(struct cus_plan *plan) {
     cus_sizes_settle(plan);
     /* The supposed loop was one step that was longer than any before: it is learned again as a
      * step. */
-    plan->again = looped && ops < LOOP_SURE;
-    if (plan->again)
+    plan->view.again = looped && ops < LOOP_SURE;
+    if (plan->view.again)
         cus_plan_clear(plan);
 }
 
@@ -251,7 +251,7 @@ static bool is_good(const struct cus_segment *segment) {
 }
 
 bool cus_plan_demote(struct cus_plan *plan) {
-    const struct cus_segment *segment = plan->segments;
+    const struct cus_segment *segment = plan->view.segments;
     while (segment && !is_good(segment))
         segment = segment->next;
     if (!segment) {
@@ -276,7 +276,7 @@ static uint64_t word_of(const struct cus_kind *kind) {
 
 unsigned cus_plan_heads(const struct cus_plan *plan, uint64_t *heads, unsigned max) {
     unsigned n = 0;
-    for (const struct cus_segment *segment = plan->segments; segment && n < max;
+    for (const struct cus_segment *segment = plan->view.segments; segment && n < max;
          segment = segment->next) {
         if (segment->nodes[0]->key.parent != &plan->tree.root || segment->n < CUS_HEAD_OPS)
             continue;

@@ -5,7 +5,7 @@
 #ifndef CUSPLICE_PLAN_CURSOR_H
 #define CUSPLICE_PLAN_CURSOR_H
 
-#include "shim/plan/plan.h"
+#include "shim/plan/state.h"
 
 /* The path goes on behind the last op. If that op is at a boundary, the boundary may be forgotten
  * (learn.h). */
@@ -19,10 +19,10 @@ static inline bool cus_cursor_advance(struct cus_plan *plan, struct cus_node *at
     plan->cur = at;
     if (ops)
         plan->step = (enum cus_step_class)at->key.step;
-    plan->step_ops += ops;
+    plan->view.step_ops += ops;
     plan->unsynced += ops;
-    if (plan->loop_ops && plan->step_ops >= plan->loop_ops) {
-        at->loop_end = plan->step_ops == plan->loop_ops;
+    if (plan->loop_ops && plan->view.step_ops >= plan->loop_ops) {
+        at->loop_end = plan->view.step_ops == plan->loop_ops;
         plan->loop_ops = 0;
     }
     if (!at->loop_end)

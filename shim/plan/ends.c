@@ -166,7 +166,7 @@ static void end_at(struct cus_plan *plan, struct cus_node *at, enum cus_boundary
     cus_learn_drop(plan, segment);
     if (i == CUS_PREFIX_MAX)
         return;
-    for (struct cus_segment *other = plan->segments, *next; other; other = next) {
+    for (struct cus_segment *other = plan->view.segments, *next; other; other = next) {
         next = other->next;
         if (other->n > i + 1 && other->nodes[i] == at)
             cus_learn_drop(plan, other);
@@ -183,7 +183,8 @@ bool cus_learn_replaced(struct cus_plan *plan, struct cus_segment *segment,
     if (!befalls(&segment->lost, segment, LATELY))
         return false;
     cus_learn_drop(plan, segment);
-    for (struct cus_segment *other = plan->segments, *next; head == node && other; other = next) {
+    for (struct cus_segment *other = plan->view.segments, *next; head == node && other;
+         other = next) {
         next = other->next;
         if (other->nodes[0] == head)
             cus_learn_drop(plan, other);
@@ -268,7 +269,7 @@ static bool paused(const struct cus_plan *plan, uint32_t n) {
 /* If the host pauses at the same place each time, and the pause takes much of the segment's time,
  * makes a boundary there. */
 void cus_learn_gap(struct cus_plan *plan, struct cus_segment *segment) {
-    if (!plan->timed)
+    if (!plan->view.timed)
         return;
     if (!paused(plan, segment->n) || (segment->gaps && segment->gap != plan->gap.behind)) {
         segment->gaps = 0;

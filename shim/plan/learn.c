@@ -30,21 +30,21 @@ enum {
 };
 
 void cus_learn_add(struct cus_plan *plan, struct cus_segment *segment) {
-    segment->next = plan->segments;
-    if (plan->segments)
-        plan->segments->prev = segment;
+    segment->next = plan->view.segments;
+    if (plan->view.segments)
+        plan->view.segments->prev = segment;
     else
         plan->oldest = segment;
-    plan->segments = segment;
-    plan->n_segments++;
-    segment->id = (uint32_t)++plan->n_formed;
+    plan->view.segments = segment;
+    plan->view.n_segments++;
+    segment->id = (uint32_t)++plan->view.n_formed;
 }
 
 static void take_out(struct cus_plan *plan, struct cus_segment *segment) {
     if (segment->prev)
         segment->prev->next = segment->next;
     else
-        plan->segments = segment->next;
+        plan->view.segments = segment->next;
     if (segment->next)
         segment->next->prev = segment->prev;
     else
@@ -56,9 +56,9 @@ void cus_learn_used(struct cus_plan *plan, struct cus_segment *segment) {
         return;
     take_out(plan, segment);
     segment->prev = NULL;
-    segment->next = plan->segments;
-    plan->segments->prev = segment;
-    plan->segments = segment;
+    segment->next = plan->view.segments;
+    plan->view.segments->prev = segment;
+    plan->view.segments = segment;
 }
 
 static void unindex(struct cus_plan *plan, struct cus_segment *segment) {
@@ -117,7 +117,7 @@ void cus_learn_drop(struct cus_plan *plan, struct cus_segment *segment) {
     if (plan->history && *cus_plan_history_at(plan, segment->used) == segment)
         *cus_plan_history_at(plan, segment->used) = NULL;
     take_out(plan, segment);
-    plan->n_segments--;
+    plan->view.n_segments--;
     plan->n_waiting -= segment->waits;
     plan->n_stale -= segment->stale;
     cus_segment_free(segment);
@@ -136,7 +136,7 @@ void cus_learn_sizing(struct cus_plan *plan) {
     if (!plan->n_stale)
         return;
     struct cus_segment *segment = NULL;
-    for (struct cus_segment *next = plan->segments; next && next->used > plan->clock_now;
+    for (struct cus_segment *next = plan->view.segments; next && next->used > plan->clock_now;
          next = next->next)
         segment = next;
     uint32_t nodes = 0;
@@ -145,7 +145,7 @@ void cus_learn_sizing(struct cus_plan *plan) {
         if (!segment->stale)
             continue;
         for (;; nodes += segment->n) {
-            if (plan->build_quota && nodes && nodes + segment->n > plan->build_quota)
+            if (plan->view.build_quota && nodes && nodes + segment->n > plan->view.build_quota)
                 return;
             if (segment->n_variants < 2)
                 break;
@@ -188,10 +188,12 @@ static uint32_t count_further(const struct cus_plan *plan, const struct cus_segm
     return n;
 }
 
-/* Frees memory for the first graph of plan->segment: drops graphs that other segments have beyond
- * their first. If that would not be enough, nothing is dropped. */
+/* Frees memory for the first graph of plan->view.segment: drops graphs that other segments have
+ * beyond their first. If that would not be enough, nothing is dropped. */
 static bool drop_further(struct cus_plan *plan) {
-    uint64_t nodes = 0, wanted = plan->segment && !plan->segment->n_variants ? plan->segment->n : 0;
+    uint64_t nodes = 0, wanted = plan->view.segment && !plan->view.segment->n_variants
+                                     ? plan->view.segment->n
+                                     : 0;
     for (struct cus_segment *segment = plan->oldest; segment && nodes < wanted;
          segment = segment->prev)
         nodes += (uint64_t)segment->n * count_further(plan, segment);
@@ -209,7 +211,7 @@ static bool drop_further(struct cus_plan *plan) {
 
 bool cus_plan_drop_oldest(struct cus_plan *plan) {
     struct cus_segment *oldest = plan->oldest;
-    while (oldest && (oldest == plan->segment || !oldest->n_variants))
+    while (oldest && (oldest == plan->view.segment || !oldest->n_variants))
         oldest = oldest->prev;
     /* What was launched in this step or the one before is needed in the next. If that exceeds the
      * budget, other ops must stay eager, or building would never end. */
@@ -299,7 +301,7 @@ static bool holds(const struct cus_segment *segment, const void *handle) {
 }
 
 void cus_plan_drop_handle(struct cus_plan *plan, const void *handle) {
-    for (struct cus_segment *segment = plan->segments, *next; segment; segment = next) {
+    for (struct cus_segment *segment = plan->view.segments, *next; segment; segment = next) {
         next = segment->next;
         if (!handle || holds(segment, handle))
             cus_learn_drop(plan, segment);

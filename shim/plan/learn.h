@@ -6,7 +6,7 @@
 #ifndef CUSPLICE_PLAN_LEARN_H
 #define CUSPLICE_PLAN_LEARN_H
 
-#include "shim/plan/plan.h"
+#include "shim/plan/state.h"
 
 /* Visits of a head node until a segment is tried there again, after one that was lost more often
  * than not. */

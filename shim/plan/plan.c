@@ -4,7 +4,7 @@
  * cus_plan_end runs on any thread that flushes. Matching is the hot path and allocates nothing.
  * Never calls the driver; graphs are dropped through the callback.
  */
-#include "shim/plan/plan.h"
+#include "shim/plan/state.h"
 
 #include <string.h>
 
@@ -24,6 +24,10 @@ enum { FIRST_EXECS = 8 };
 /* If one node in SWAP_PART or more differ, the images are swapped and the other nodes copied. */
 enum { SWAP_PART = 4 };
 
+size_t cus_plan_bytes(void) {
+    return sizeof(struct cus_plan);
+}
+
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
                    cus_plan_drop_fn *drop, void *context) {
     memset(plan, 0, sizeof *plan);
@@ -32,7 +36,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     plan->context = context;
     plan->dispatch.mode = limits->mode;
     cus_tree_init(&plan->tree);
-    plan->at = &cus_expect_nothing;
+    plan->view.at = &cus_expect_nothing;
     plan->cur = &plan->tree.root;
     plan->ramp.size = limits->segment_first;
     cus_sizes_begin(plan);
@@ -53,7 +57,7 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->step = CUS_STEP_UNKNOWN;
     plan->dispatch = (struct cus_dispatch){.mode = plan->limits.mode};
     plan->sig = (struct cus_signature){0, 0};
-    plan->step_ops = plan->advised_ops = 0;
+    plan->view.step_ops = plan->advised_ops = 0;
     plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
     plan->loop_ops = 0;
     plan->now.n = 0;
@@ -63,19 +67,37 @@ void cus_plan_clear(struct cus_plan *plan) {
 
 #ifdef CUS_CHECKS
 void cus_plan_check(const struct cus_plan *plan) {
-    const struct cus_segment *segment = plan->segment;
-    CUS_CHECK(!segment || plan->n <= segment->n);
-    for (uint32_t i = plan->n; segment && i < segment->n; i++)
-        CUS_CHECK(!(plan->dirty[i / 64] >> i % 64 & 1));
+    const struct cus_segment *segment = plan->view.segment;
+    CUS_CHECK(!segment || plan->view.n <= segment->n);
+    for (uint32_t i = plan->view.n; segment && i < segment->n; i++)
+        CUS_CHECK(!(plan->view.dirty[i / 64] >> i % 64 & 1));
 }
 #endif
+
+uint32_t cus_plan_nodes(const struct cus_plan *plan) {
+    return plan->tree.n_nodes;
+}
+
+uint64_t cus_plan_take_steps(struct cus_plan *plan, enum cus_step_class step) {
+    uint64_t came = plan->steps[step];
+    plan->steps[step] = 0;
+    return came;
+}
+
+const struct cus_dispatch *cus_plan_dispatch(const struct cus_plan *plan) {
+    return &plan->dispatch;
+}
+
+const struct cus_segment_list *cus_plan_last_list(const struct cus_plan *plan) {
+    return &plan->last;
+}
 
 /* ---- which deferred ops differ ---- */
 
 uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
-    uint32_t n = plan->segment->n;
+    uint32_t n = plan->view.segment->n;
     for (uint32_t at = from; at < n; at = (at / 64 + 1) * 64) {
-        uint64_t word = plan->dirty[at / 64] >> at % 64;
+        uint64_t word = plan->view.dirty[at / 64] >> at % 64;
         if (word)
             return at + (uint32_t)__builtin_ctzll(word);
     }
@@ -83,22 +105,37 @@ uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
 }
 
 bool cus_plan_reshapes(const struct cus_plan *plan, uint32_t i) {
-    return plan->reshapes[i / 64] >> i % 64 & 1;
+    return plan->view.reshapes[i / 64] >> i % 64 & 1;
 }
 
 uint32_t cus_plan_n_dirty(const struct cus_plan *plan) {
     uint32_t n = 0;
-    for (uint32_t word = 0; word < (plan->segment->n + 63) / 64; word++)
-        n += (uint32_t)__builtin_popcountll(plan->dirty[word]);
+    for (uint32_t word = 0; word < (plan->view.segment->n + 63) / 64; word++)
+        n += (uint32_t)__builtin_popcountll(plan->view.dirty[word]);
     return n;
 }
 
 /* ---- matching ---- */
 
+const struct cus_kind *cus_plan_expected(const struct cus_plan *plan) {
+    if (plan->view.segment)
+        return plan->view.segment->places[plan->view.n].kind;
+    return plan->cur->expect ? plan->cur->expect->key.kind : NULL;
+}
+
+enum cus_step_class cus_plan_step(const struct cus_plan *plan, const struct cus_op *op) {
+    uint64_t tokens;
+    return op->kind->step ? cus_step_classify(op->kind->step, op->dims, &tokens) : plan->step;
+}
+
+bool cus_plan_allows(const struct cus_plan *plan, const struct cus_op *op) {
+    return cus_dispatch_allows(&plan->dispatch, cus_plan_step(plan, op), op->kind);
+}
+
 static enum cus_offer offer_to_segment(struct cus_plan *plan, const struct cus_op *op,
                                        struct cus_proposal *proposal) {
-    uint32_t i = plan->n;
-    if (CUS_HAZARD(A3) && plan->segment->places[i].kind != op->kind) {
+    uint32_t i = plan->view.n;
+    if (CUS_HAZARD(A3) && plan->view.segment->places[i].kind != op->kind) {
         if (!cus_prefix_find(plan, op))
             return CUS_OFFER_DIVERGED;
         if (!plan->other->n_variants) {
@@ -107,27 +144,27 @@ static enum cus_offer offer_to_segment(struct cus_plan *plan, const struct cus_o
         }
         cus_prefix_turn(plan);
     }
-    struct cus_segment *segment = plan->segment;
+    struct cus_segment *segment = plan->view.segment;
     const struct cus_values *values =
-        plan->predicted ? cus_image_op(plan->predicted->image, segment, i) : NULL;
+        plan->view.predicted ? cus_image_op(plan->view.predicted->image, segment, i) : NULL;
     bool same_dims = values && cus_op_same_dims(op, values);
     if (!same_dims) {
         if (CUS_HAZARD(A12) && !cus_kind_allows(op->kind, op->dims))
             return CUS_OFFER_UNSUPPORTED;
-        plan->reshaped = true;
-        cus_choose_set_reshapes(plan, i);
+        plan->view.reshaped = true;
+        cus_choose_set_reshapes(&plan->view, i);
     }
     if (!same_dims || values->unknown || !cus_op_same_params(op, values)) {
         cus_op_store(op, cus_image_op(segment->requested, segment, i));
-        cus_choose_set_dirty(plan, i, true);
+        cus_choose_set_dirty(&plan->view, i, true);
     }
-    plan->n = i + 1;
-    if (plan->n == segment->n) {
-        plan->at = &cus_expect_nothing;
+    plan->view.n = i + 1;
+    if (plan->view.n == segment->n) {
+        plan->view.at = &cus_expect_nothing;
         return CUS_OFFER_FULL;
     }
-    if (plan->predicted && !plan->timed)
-        plan->at = cus_image_expected(plan->predicted->image, segment, plan->n);
+    if (plan->view.predicted && !plan->view.timed)
+        plan->view.at = cus_image_expected(plan->view.predicted->image, segment, plan->view.n);
     return CUS_OFFER_DEFERRED;
 }
 
@@ -141,45 +178,45 @@ bool cus_plan_others_differ(const struct cus_expected *at, void *const *params) 
 }
 
 /* Where the request for the expected op is stored. */
-static struct cus_values *next_requested(const struct cus_plan *plan) {
-    const struct cus_segment *segment = plan->segment;
-    struct cus_values *requested = cus_image_op(segment->requested, segment, plan->n);
-    cus_plan_fetch_requested((const uint8_t *)requested + plan->at->bytes);
+static struct cus_values *next_requested(const struct cus_plan_view *view) {
+    const struct cus_segment *segment = view->segment;
+    struct cus_values *requested = cus_image_op(segment->requested, segment, view->n);
+    cus_plan_fetch_requested((const uint8_t *)requested + view->at->bytes);
     return requested;
 }
 
-void cus_plan_request_others(struct cus_plan *plan, void *const *params) {
-    struct cus_values *requested = next_requested(plan);
-    cus_launch_store(plan->at->kind, cus_plan_before(plan)->dims, params, requested);
-    cus_choose_set_dirty(plan, plan->n, true);
+void cus_plan_request_others(struct cus_plan_view *view, void *const *params) {
+    struct cus_values *requested = next_requested(view);
+    cus_launch_store(view->at->kind, cus_plan_before(view)->dims, params, requested);
+    cus_choose_set_dirty(view, view->n, true);
 }
 
-void cus_plan_request(struct cus_plan *plan, void *const *params) {
-    cus_plan_request_here(plan, params);
+void cus_plan_request(struct cus_plan_view *view, void *const *params) {
+    cus_plan_request_here(view, params);
 }
 
-void cus_plan_request_flat(struct cus_plan *plan, const uint8_t *flat) {
-    const struct cus_kind *kind = plan->at->kind;
-    const struct cus_values *values = cus_plan_before(plan);
+void cus_plan_request_flat(struct cus_plan_view *view, const uint8_t *flat) {
+    const struct cus_kind *kind = view->at->kind;
+    const struct cus_values *values = cus_plan_before(view);
     if (cus_flat_same(kind, flat, values))
         return;
-    struct cus_values *requested = next_requested(plan);
+    struct cus_values *requested = next_requested(view);
     *requested = *values;
     memcpy(requested->params, flat, kind->param_bytes);
-    cus_choose_set_dirty(plan, plan->n, true);
+    cus_choose_set_dirty(view, view->n, true);
 }
 
-bool cus_plan_request_shape(struct cus_plan *plan, struct cus_dims dims, void *const *params,
+bool cus_plan_request_shape(struct cus_plan_view *view, struct cus_dims dims, void *const *params,
                             const uint8_t *flat) {
-    const struct cus_kind *kind = plan->at->kind;
+    const struct cus_kind *kind = view->at->kind;
     if (CUS_HAZARD(A12) && !cus_kind_allows(kind, dims.d))
         return false;
     struct cus_op op = {.kind = kind, .params = (void **)(uintptr_t)params, .flat = flat};
     memcpy(op.dims, dims.d, sizeof op.dims);
-    cus_op_store(&op, next_requested(plan));
-    plan->reshaped = true;
-    cus_choose_set_reshapes(plan, plan->n);
-    cus_choose_set_dirty(plan, plan->n, true);
+    cus_op_store(&op, next_requested(view));
+    view->reshaped = true;
+    cus_choose_set_reshapes(view, view->n);
+    cus_choose_set_dirty(view, view->n, true);
     return true;
 }
 
@@ -221,7 +258,7 @@ static struct cus_segment *next_segment(const struct cus_plan *plan) {
 
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op,
                               struct cus_proposal *proposal) {
-    if (plan->segment)
+    if (plan->view.segment)
         return offer_to_segment(plan, op, proposal);
     if (plan->limits.count_only)
         return CUS_OFFER_EAGER;
@@ -273,35 +310,35 @@ bool cus_plan_put_off_lately(const struct cus_plan *plan) {
 
 static void begin(struct cus_plan *plan, const struct cus_op *op) {
     cus_cursor_leave(plan);
-    plan->segment = next_segment(plan);
-    plan->n = 0;
+    plan->view.segment = next_segment(plan);
+    plan->view.n = 0;
     plan->then++;
-    cus_choose_set_clean(plan);
-    plan->reshaped = plan->has_own = plan->head_patched = false;
-    plan->n_waiting -= plan->segment->waits;
-    plan->segment->waits = false;
-    plan->predicted = cus_choose_predict(plan, plan->segment, op);
-    if (plan->predicted)
-        cus_choose_trust(plan, plan->predicted);
-    plan->segment->begun++;
-    plan->timed = plan->predicted && cus_learn_wants_time(plan->segment);
-    plan->at = &cus_expect_nothing;
+    cus_choose_set_clean(&plan->view);
+    plan->view.reshaped = plan->has_own = plan->head_patched = false;
+    plan->n_waiting -= plan->view.segment->waits;
+    plan->view.segment->waits = false;
+    plan->view.predicted = cus_choose_predict(plan, plan->view.segment, op);
+    if (plan->view.predicted)
+        cus_choose_trust(plan, plan->view.predicted);
+    plan->view.segment->begun++;
+    plan->view.timed = plan->view.predicted && cus_learn_wants_time(plan->view.segment);
+    plan->view.at = &cus_expect_nothing;
     plan->ramped = plan->ramp;
-    cus_sizes_up(plan, plan->segment);
+    cus_sizes_up(plan, plan->view.segment);
     plan->clock++;
 }
 
 void cus_plan_accept(struct cus_plan *plan, const struct cus_op *op, uint32_t memory_epoch) {
-    if (plan->segment) {
+    if (plan->view.segment) {
         cus_prefix_turn(plan);
         return;
     }
-    plan->memory_epoch = memory_epoch;
+    plan->view.memory_epoch = memory_epoch;
     begin(plan, op);
 }
 
 void cus_plan_note_time(struct cus_plan *plan, uint64_t ns) {
-    if (plan->n == 1) {
+    if (plan->view.n == 1) {
         plan->gap.first = plan->gap.last = ns;
         plan->gap.longest = 0;
         return;
@@ -309,19 +346,19 @@ void cus_plan_note_time(struct cus_plan *plan, uint64_t ns) {
     /* Of two pauses of about the same length, always the first one is noted. */
     if (ns - plan->gap.last > 2 * plan->gap.longest) {
         plan->gap.longest = ns - plan->gap.last;
-        plan->gap.behind = plan->n - 2;
+        plan->gap.behind = plan->view.n - 2;
     }
     plan->gap.last = ns;
 }
 
 const struct cus_values *cus_plan_values(const struct cus_plan *plan, uint32_t i) {
-    return cus_image_op(cus_choose_is_dirty(plan, i) ? plan->segment->requested
-                                                     : plan->predicted->image,
-                        plan->segment, i);
+    return cus_image_op(cus_choose_is_dirty(&plan->view, i) ? plan->view.segment->requested
+                                                            : plan->view.predicted->image,
+                        plan->view.segment, i);
 }
 
 void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32_t i, bool known) {
-    struct cus_segment *segment = plan->segment;
+    struct cus_segment *segment = plan->view.segment;
     cus_variant_know(variant, segment, i, !CUS_HAZARD(A28) || known);
     if (known)
         memcpy(cus_image_op(variant->image, segment, i),
@@ -329,18 +366,18 @@ void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32
                cus_values_bytes(segment->places[i].kind));
     plan->head_patched |= i == 0;
     if (known)
-        cus_choose_set_dirty(plan, i, false);
+        cus_choose_set_dirty(&plan->view, i, false);
 }
 
 uint32_t cus_plan_patched_all(struct cus_plan *plan, struct cus_variant *variant,
                               uint64_t nodes[CUS_SEGMENT_MAX / 64]) {
-    struct cus_segment *segment = plan->segment;
+    struct cus_segment *segment = plan->view.segment;
     uint32_t n = cus_plan_n_dirty(plan);
-    memcpy(nodes, plan->dirty, (segment->n + 63) / 64 * sizeof *nodes);
+    memcpy(nodes, plan->view.dirty, (segment->n + 63) / 64 * sizeof *nodes);
     if (!variant->doubted && n * SWAP_PART >= segment->n) {
-        plan->head_patched |= cus_choose_is_dirty(plan, 0);
-        cus_variant_swap(variant, segment, plan->dirty);
-        cus_choose_set_clean(plan);
+        plan->head_patched |= cus_choose_is_dirty(&plan->view, 0);
+        cus_variant_swap(variant, segment, plan->view.dirty);
+        cus_choose_set_clean(&plan->view);
         return n;
     }
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < segment->n; i++)
@@ -350,7 +387,7 @@ uint32_t cus_plan_patched_all(struct cus_plan *plan, struct cus_variant *variant
 }
 
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec) {
-    struct cus_segment *segment = plan->segment;
+    struct cus_segment *segment = plan->view.segment;
     struct cus_variant *variant = cus_variant_new(segment);
     if (!variant)
         return NULL;
@@ -360,28 +397,37 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
         values->unknown = 0;
     }
     variant->exec = exec;
-    variant->memory_epoch = plan->memory_epoch;
-    plan->reshaped = true; /* so that cus_choose_own computes the signature */
+    variant->memory_epoch = plan->view.memory_epoch;
+    plan->view.reshaped = true; /* so that cus_choose_own computes the signature */
     variant->own = cus_choose_own(plan);
-    plan->reshaped = false;
+    plan->view.reshaped = false;
     variant->in = plan->sig;
     variant->out = cus_signature_append(plan->sig, variant->own, segment->power);
     cus_choose_note(plan, variant->out);
     segment->unbuilt = 0;
-    plan->built_anew += !segment->n_variants && segment->nodes[segment->lead]->built;
+    plan->view.built_anew += !segment->n_variants && segment->nodes[segment->lead]->built;
     for (uint32_t i = segment->lead; i < segment->n; i++)
         segment->nodes[i]->built = true;
     cus_variants_add(segment, variant);
-    plan->predicted = variant;
+    plan->view.predicted = variant;
     segment->hashed = false;
-    cus_choose_set_clean(plan);
+    cus_choose_set_clean(&plan->view);
     return variant;
+}
+
+void cus_plan_break(struct cus_plan *plan) {
+    plan->called |= !plan->broken; /* a segment that was cut has counted the call */
+    plan->broken = true;
+}
+
+void cus_plan_covered(struct cus_plan *plan) {
+    plan->covered = true;
 }
 
 /* ---- what became of a segment ---- */
 
 static bool launched(struct cus_plan *plan, struct cus_variant *variant) {
-    struct cus_segment *segment = plan->segment;
+    struct cus_segment *segment = plan->view.segment;
     cus_cursor_marker(plan, segment->places[0].kind,
                       (enum cus_step_class)segment->nodes[0]->key.step);
     struct cus_signature own = cus_choose_own(plan);
@@ -403,8 +449,8 @@ static bool launched(struct cus_plan *plan, struct cus_variant *variant) {
     cus_variants_launched(plan, segment, variant, moved);
     cus_learn_index(plan, segment, plan->head_patched);
     plan->sig = variant->out;
-    plan->segment = NULL;
-    plan->at = &cus_expect_nothing;
+    plan->view.segment = NULL;
+    plan->view.at = &cus_expect_nothing;
     uint32_t n = segment->n;
     struct cus_node *end = segment->nodes[n - 1];
     cus_segment_list_add(&plan->now, NULL, n);
@@ -415,13 +461,13 @@ static bool launched(struct cus_plan *plan, struct cus_variant *variant) {
 }
 
 static bool cut_off(struct cus_plan *plan, enum cus_cut cut) {
-    struct cus_segment *segment = plan->segment;
-    uint32_t n = plan->n;
+    struct cus_segment *segment = plan->view.segment;
+    uint32_t n = plan->view.n;
     struct cus_node *at = n ? segment->nodes[n - 1] : plan->cur;
     plan->sig = cus_choose_signature_behind(plan, n);
-    plan->segment = NULL;
-    plan->n = 0;
-    plan->at = &cus_expect_nothing;
+    plan->view.segment = NULL;
+    plan->view.n = 0;
+    plan->view.at = &cus_expect_nothing;
     plan->broken = true;
     if (n)
         cus_cursor_marker(plan, segment->places[0].kind,
@@ -439,7 +485,7 @@ bool cus_plan_end(struct cus_plan *plan, struct cus_outcome outcome) {
         return launched(plan, outcome.variant);
     if (outcome.ended == CUS_ENDED_CUT)
         return cut_off(plan, outcome.cut);
-    struct cus_segment *segment = plan->segment;
+    struct cus_segment *segment = plan->view.segment;
     bool turned = cut_off(plan, CUS_CUT_REFUSED);
     if (outcome.ended == CUS_ENDED_NO_ROOM)
         cus_learn_no_room(plan, segment);

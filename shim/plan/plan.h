@@ -2,23 +2,19 @@
  * The plan of one stream: decides which ops are deferred, where a segment ends, and which graph
  * stands for it. Pure functions of ops and of what came before: no CUDA, locks, clocks or I/O.
  * shim/stream calls it under the engine's lock; tools and unit tests use the same code.
- * The caller offers each op (cus_plan_offer) and acts on the answer; see enum cus_offer.
- *
- * Invariant: deferred ops are always the first `n` ops of one segment, `segment`. If bit i of
- * `dirty` is set, op i is stored in `segment->requested`; otherwise it equals the predicted
- * variant's image.
+ * The caller offers each op (cus_plan_offer), acts on the answer (enum cus_offer), and reports what
+ * became of deferred ops (cus_plan_end). It reads `struct cus_plan_view` (view.h); the rest of the
+ * plan is private to shim/plan (state.h).
  */
 #ifndef CUSPLICE_PLAN_PLAN_H
 #define CUSPLICE_PLAN_PLAN_H
 
 #include "shim/plan/loop.h"
-#include "shim/plan/merges.h"
-#include "shim/plan/ramp.h"
-#include "shim/plan/repeat.h"
-#include "shim/plan/segment.h"
 #include "shim/plan/segment_list.h"
+#include "shim/plan/view.h"
 
 struct cus_advice;
+struct cus_plan;
 
 struct cus_plan_limits {
     uint32_t warmup;        /* visits of a node before it may be part of a segment */
@@ -33,115 +29,6 @@ struct cus_plan_limits {
 
 /* Destroys a graph that the plan drops. `context` is the one given to cus_plan_init. */
 typedef void cus_plan_drop_fn(void *context, struct cus_exec *exec);
-
-struct cus_plan {
-    /* Deferred ops. The fields that the hot path reads come first. */
-    const struct cus_expected *at; /* the op expected next, in the image of `predicted` */
-    uint32_t n;
-    struct cus_segment *segment;
-    bool timed;        /* the caller reports when each op of this segment came */
-    bool reshaped;     /* a deferred op has another shape than the predicted variant */
-    bool head_patched; /* the first op may differ from the one in `heads` */
-    /* A bit for each deferred op that differs from the image, and for each whose shape does. */
-    uint64_t dirty[CUS_SEGMENT_MAX / 64];
-    uint64_t reshapes[CUS_SEGMENT_MAX / 64];
-    struct cus_variant *predicted; /* NULL: the segment has no graph yet */
-    struct cus_signature own;      /* signature of the complete segment's ops; set if has_own */
-    bool has_own;
-
-    struct cus_plan_limits limits;
-    /* Where the path is. The fields that recording an op reads come first. */
-    struct cus_node *cur;
-    struct cus_node *offered;         /* the child found by the last offer, or NULL */
-    enum cus_step_class offered_step; /* the step class of that offer */
-    enum cus_step_class step;         /* given by the last marker */
-    bool broken;                      /* a break came since the last op */
-    bool called;                      /* that break was a call, and nothing was deferred */
-    bool covered;                     /* a call came that covers the stream without naming it */
-    bool looking;                     /* the loop finder is being fed */
-    bool looped;                      /* a loop was found since the host waited last */
-    bool again; /* the last step was forgotten; its nodes are made again now */
-    uint32_t step_ops;
-    uint32_t advised_ops;     /* of step_ops: up to where an earlier run last knew the path */
-    struct cus_signature sig; /* of the step up to `cur`, without deferred ops */
-    uint64_t unsynced;        /* ops since the host waited last, over all turns of loops */
-    /* Signatures that came and how often. A signature may be in any slot of a small group. One that
-     * comes again earns a variant. */
-    uint64_t *sig_counts;
-    uint64_t sig_mask;    /* number of slots, a power of two, minus one */
-    uint64_t sig_evicted; /* shapes that took another one's slot since the table grew */
-    uint32_t turns;       /* steps and turns of loops so far; nodes are stamped with it */
-    /* Ops of a turn of the loop that was found last, until the turn's last node is marked; else
-     * 0. */
-    uint32_t loop_ops;
-    /* Ops so far that were issued eagerly although their node came often enough to be in a
-     * segment. */
-    uint64_t warm_ops;
-    uint64_t new_nodes; /* nodes made so far: one per op if the path never repeats */
-    /* First graphs of segments whose first op had been in a graph before. */
-    uint64_t built_anew;
-    struct cus_merges merges;
-    uint32_t longest;          /* the most `unsynced` ops when the host waited */
-    struct cus_ramp ramp;      /* the size that the next segment of the step may have */
-    struct cus_ramp ramped;    /* `ramp` as it was when the deferred segment began */
-    struct cus_segment *other; /* the segment of the last OTHER */
-    /* After a divergence: the op could be in another segment that begins with the deferred ops. */
-    bool may_turn;
-    struct cus_segment *heads; /* segments with a graph, by the hash of their first op */
-    struct cus_advice *advice; /* from earlier runs, shared by all plans; NULL: none */
-    struct cus_dispatch dispatch;
-    struct cus_tree tree;
-
-    cus_plan_drop_fn *drop;
-    void *context;
-    uint64_t seed;                    /* what paths begin with: the GPU and so on */
-    bool advised;                     /* a segment was formed by advice */
-    uint64_t steps[CUS_STEP_CLASSES]; /* markers that came, by step class */
-    uint32_t build_quota;             /* ops that may be built in one step; 0: any */
-    uint32_t put_off;                 /* the turn in which a first graph was put off last */
-    uint32_t n_waiting;               /* segments that wait for their first graph */
-    uint32_t ns_per_op;               /* host time between ops, smoothed; 0: unknown */
-    bool aside;                       /* the submit thread patches most segments */
-    uint32_t settle_in;               /* steps until the look at sizes; 0: it was made */
-    uint32_t n_stale;                 /* segments that are stale */
-    uint32_t memory_epoch;            /* as the caller said last; moves when memory may have gone */
-    uint64_t clock; /* counts segments begun; orders variants and segments by use */
-    uint64_t clock_now, clock_before; /* the clock when this step began, and the one before */
-    /* The clock when `launched` was launched the time before, plus one for each segment begun
-     * since. */
-    uint64_t then;
-    struct cus_variant *launched; /* the variant launched last; NULL: it is gone */
-
-    /* Learning. */
-    struct {
-        uint64_t first, last; /* when the timed segment's first op came, and its last so far */
-        uint64_t longest;     /* longest time between two of these ops */
-        uint32_t behind;      /* the op in front of that time */
-    } gap;
-    struct cus_loop loop;
-    struct cus_segment *segments; /* all, the one launched or formed last first */
-    struct cus_segment *oldest;   /* the last of `segments` */
-    uint32_t n_segments;
-    uint64_t n_formed; /* segments formed so far */
-
-    /* CUS_HISTORY entries by the clock: the segment launched then, if not launched since. NULL: no
-     * two segments have begun alike so far. */
-    struct cus_segment **history;
-
-    /* Sweeps of nodes that do not come any more. */
-    uint32_t swept_turn;  /* `turns` at the last sweep */
-    uint64_t swept_clock; /* `clock` at the last sweep */
-    uint64_t unknown;     /* ops since then that found no place in the full tree */
-
-    /* Segment lists of the running step, and of the last step that used graphs. */
-    struct cus_segment_list now, last;
-};
-
-enum { CUS_HISTORY = 16384 };
-static inline struct cus_segment **cus_plan_history_at(const struct cus_plan *plan,
-                                                       uint64_t clock) {
-    return &plan->history[clock % CUS_HISTORY];
-}
 
 enum cus_offer {
     CUS_OFFER_DEFERRED, /* the op is deferred: report success */
@@ -192,6 +79,8 @@ struct cus_outcome {
     struct cus_variant *variant;
 };
 
+/* The memory that a plan takes, in bytes. */
+size_t cus_plan_bytes(void);
 void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
                    cus_plan_drop_fn *drop, void *context);
 /* Call after init: uses advice of earlier runs, or collects it for later ones. */
@@ -200,142 +89,12 @@ void cus_plan_advise(struct cus_plan *plan, struct cus_advice *advice, uint64_t 
 void cus_plan_clear(struct cus_plan *plan);
 
 /* The kind expected next, or NULL. With it the caller need not look up the kind. */
-static inline const struct cus_kind *cus_plan_expected(const struct cus_plan *plan) {
-    if (plan->segment)
-        return plan->segment->places[plan->n].kind;
-    return plan->cur->expect ? plan->cur->expect->key.kind : NULL;
-}
-
-/* The hot path, in place of cus_plan_offer: for the expected op inside of a segment with a graph,
- * neither its first nor its last op. cus_plan_took defers it. Before that, cus_plan_request stores
- * params that differ from the node's, and cus_plan_request_shape another shape. */
-
-/* The kind expected on the hot path; NULL if the next op cannot take it. */
-static inline const struct cus_kind *cus_plan_midst(const struct cus_plan *plan) {
-    return plan->at->kind;
-}
-/* What the node of the expected op holds. */
-static inline __attribute__((always_inline)) const struct cus_values *
-cus_plan_before(const struct cus_plan *plan) {
-    return cus_expected_values(plan->at);
-}
-/* Has the op the same shape as the node? */
-static inline __attribute__((always_inline)) bool cus_plan_same_dims(const struct cus_plan *plan,
-                                                                     struct cus_dims dims) {
-    return cus_dims_same(dims.d, cus_plan_before(plan)->dims);
-}
-/* Do the arguments behind the leading 8-byte arguments differ from the node's? */
-bool cus_plan_others_differ(const struct cus_expected *at, void *const *params);
-/* Do the leading 8-byte arguments differ from the node's? */
-static inline __attribute__((always_inline)) bool cus_plan_words_differ(const struct cus_plan *plan,
-                                                                        void *const *params) {
-    const struct cus_expected *at = plan->at;
-    const uint8_t *values = cus_expected_values(at)->params;
-    size_t i = 0, n = at->words;
-    for (; i + 4 <= n; i += 4)
-        if (cus_word_at(params[i]) != cus_word_at(values + 8 * i) ||
-            cus_word_at(params[i + 1]) != cus_word_at(values + 8 * i + 8) ||
-            cus_word_at(params[i + 2]) != cus_word_at(values + 8 * i + 16) ||
-            cus_word_at(params[i + 3]) != cus_word_at(values + 8 * i + 24))
-            return true;
-    for (; i < n; i++)
-        if (cus_word_at(params[i]) != cus_word_at(values + 8 * i))
-            return true;
-    return false;
-}
-/* Do any arguments of a launch differ from the node's? */
-static inline __attribute__((always_inline)) bool cus_plan_differs(const struct cus_plan *plan,
-                                                                   void *const *params) {
-    return cus_plan_words_differ(plan, params) ||
-           (__builtin_expect(plan->at->others, 0) && cus_plan_others_differ(plan->at, params));
-}
-/* Does the node hold this memset or copy, whose params are `words` words? */
-static inline __attribute__((always_inline)) bool cus_plan_same_words(const struct cus_plan *plan,
-                                                                      struct cus_dims dims,
-                                                                      const uint64_t *flat,
-                                                                      uint32_t words) {
-    const uint8_t *values = cus_plan_before(plan)->params;
-    if (!cus_plan_same_dims(plan, dims))
-        return false;
-    for (uint32_t i = 0; i < words; i++)
-        if (flat[i] != cus_word_at(values + (size_t)8 * i))
-            return false;
-    return true;
-}
-/* Stores these params for a node whose shape is right. */
-void cus_plan_request(struct cus_plan *plan, void *const *params);
-/* The same with params as one block; does nothing if they equal the node's. */
-void cus_plan_request_flat(struct cus_plan *plan, const uint8_t *flat);
-void cus_plan_request_others(struct cus_plan *plan, void *const *params);
-/* The same for a launch with another shape than the node's. `flat`, if not NULL, has the params as
- * one block. False: no node may be given that shape, and nothing was done. */
-bool cus_plan_request_shape(struct cus_plan *plan, struct cus_dims dims, void *const *params,
-                            const uint8_t *flat);
-/* Prefetches, for writing, the lines in which the next op's params will be stored. After a submit,
- * another CPU may hold these lines. Behind the last op the lines may belong to other data, which is
- * slow at worst. The code names the instruction, because __builtin_prefetch may prefetch for
- * reading. A CPU without prefetchw ignores it. */
-static inline __attribute__((always_inline)) void cus_plan_fetch_requested(const void *requested) {
-    enum { LINES = 3 };
-    const uint8_t *at = (const uint8_t *)requested;
-    for (unsigned line = 0; line < LINES; line++)
-#ifdef __x86_64__
-        __asm__ volatile("prefetchw %0" : : "m"(at[line * CUS_LINE]));
-#else
-        __builtin_prefetch(&at[line * CUS_LINE], 1);
-#endif
-}
-static inline __attribute__((always_inline)) void cus_plan_request_here(struct cus_plan *plan,
-                                                                        void *const *params) {
-    const struct cus_expected *at = plan->at;
-    if (__builtin_expect(at->others, 0)) {
-        cus_plan_request_others(plan, params);
-        return;
-    }
-    const struct cus_values *values = cus_expected_values(at);
-    uint8_t *requested =
-        plan->segment->requested + ((const uint8_t *)values - plan->predicted->image);
-    plan->dirty[plan->n / 64] |= (uint64_t)1 << plan->n % 64;
-    memcpy(requested, values, sizeof *values);
-    cus_plan_fetch_requested(requested + at->bytes);
-    requested += sizeof *values;
-    for (const uint8_t *end = requested + (size_t)8 * at->words; requested < end; requested += 8)
-        memcpy(requested, *params++, 8);
-}
-/* Defers the op. */
-static inline __attribute__((always_inline)) void cus_plan_took(struct cus_plan *plan) {
-    plan->n++;
-    const uint8_t *next = (const uint8_t *)plan->at + plan->at->bytes;
-    /* Before the next op the program may use more memory than a near cache holds. */
-    __builtin_prefetch(next);
-    __builtin_prefetch(next + CUS_LINE);
-    plan->at = (const struct cus_expected *)(const void *)next;
-}
-/* What the program requested with the op deferred last: `before`, the values of its node, or else
- * its entry in `requested`. */
-static inline __attribute__((always_inline)) const struct cus_values *
-cus_plan_after(const struct cus_plan *plan, const struct cus_values *before) {
-    uint32_t i = plan->n - 1;
-    if (__builtin_expect(plan->dirty[i / 64] >> i % 64 & 1, 0))
-        return cus_image_op(plan->segment->requested, plan->segment, i);
-    return before;
-}
+const struct cus_kind *cus_plan_expected(const struct cus_plan *plan);
 
 /* The step class from this op on. */
-static inline enum cus_step_class cus_plan_step(const struct cus_plan *plan,
-                                                const struct cus_op *op) {
-    uint64_t tokens;
-    return op->kind->step ? cus_step_classify(op->kind->step, op->dims, &tokens) : plan->step;
-}
+enum cus_step_class cus_plan_step(const struct cus_plan *plan, const struct cus_op *op);
 /* May this op be in a graph of its step? A rule or the step's size may forbid it. */
-static inline bool cus_plan_allows(const struct cus_plan *plan, const struct cus_op *op) {
-    return cus_dispatch_allows(&plan->dispatch, cus_plan_step(plan, op), op->kind);
-}
-
-/* Number of deferred ops. */
-static inline uint32_t cus_plan_deferred(const struct cus_plan *plan) {
-    return plan->segment ? plan->n : 0;
-}
+bool cus_plan_allows(const struct cus_plan *plan, const struct cus_op *op);
 
 /* Offers the op. BEGIN and OTHER fill in `proposal`. */
 enum cus_offer cus_plan_offer(struct cus_plan *plan, const struct cus_op *op,
@@ -393,8 +152,9 @@ bool cus_plan_reshapes(const struct cus_plan *plan, uint32_t i);
 const struct cus_values *cus_plan_values(const struct cus_plan *plan, uint32_t i);
 /* After FULL: chooses what to launch. With PATCH and EXACT, `dirty` then says which nodes of
  * `*variant` must be patched. With BUILD a new graph is to be built from the deferred ops. If that
- * fails, cus_plan_fall_back says what to patch instead. */
-enum cus_choice cus_plan_choose(struct cus_plan *plan, struct cus_variant **variant);
+ * fails, cus_plan_fall_back says what to patch instead. `aside`: another thread patches, so a patch
+ * costs the program nothing. */
+enum cus_choice cus_plan_choose(struct cus_plan *plan, bool aside, struct cus_variant **variant);
 /* After BUILD was refused, or (`later`) not tried: the variant to patch; NULL if the segment has
  * none. */
 struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later);
@@ -414,21 +174,24 @@ bool cus_plan_end(struct cus_plan *plan, struct cus_outcome outcome);
 
 /* A call that is not an op came and would cut a segment here. The caller has flushed deferred
  * ops. */
-static inline void cus_plan_break(struct cus_plan *plan) {
-    plan->called |= !plan->broken; /* a segment that was cut has counted the call */
-    plan->broken = true;
-}
+void cus_plan_break(struct cus_plan *plan);
 /* The same for a call that does not name the stream. It keeps a boundary but makes none, since many
  * such calls come while a program warms up and never again. */
-static inline void cus_plan_covered(struct cus_plan *plan) {
-    plan->covered = true;
-}
+void cus_plan_covered(struct cus_plan *plan);
 /* The step ended: the path starts at the root again. */
 void cus_plan_step_end(struct cus_plan *plan);
 
 /* The stream is demoted: forgets everything except segments that were launched often and the paths
  * to them. False if there are none. Nothing may be deferred. */
 bool cus_plan_demote(struct cus_plan *plan);
+/* Nodes of the launch tree. */
+uint32_t cus_plan_nodes(const struct cus_plan *plan);
+/* Returns the number of markers of this step class that came, and forgets it. */
+uint64_t cus_plan_take_steps(struct cus_plan *plan, enum cus_step_class step);
+/* What decides whether a kernel may be in a graph. */
+const struct cus_dispatch *cus_plan_dispatch(const struct cus_plan *plan);
+/* The segment list of the last step that used graphs. */
+const struct cus_segment_list *cus_plan_last_list(const struct cus_plan *plan);
 /* Writes hashes of the first CUS_HEAD_OPS ops (plan/repeat.h) of steps that begin with a segment.
  * Returns their number, `max` at most. */
 unsigned cus_plan_heads(const struct cus_plan *plan, uint64_t *heads, unsigned max);

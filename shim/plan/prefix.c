@@ -24,11 +24,11 @@ struct cus_segment *cus_prefix_led(struct cus_node *node, const struct cus_node 
 }
 
 bool cus_prefix_find(struct cus_plan *plan, const struct cus_op *op) {
-    struct cus_segment *segment = plan->segment;
-    plan->may_turn = plan->n && plan->n <= CUS_PREFIX_MAX;
+    struct cus_segment *segment = plan->view.segment;
+    plan->may_turn = plan->view.n && plan->view.n <= CUS_PREFIX_MAX;
     if (!plan->may_turn)
         return false;
-    struct cus_node *at = segment->nodes[plan->n - 1], *head = segment->nodes[0];
+    struct cus_node *at = segment->nodes[plan->view.n - 1], *head = segment->nodes[0];
     enum cus_step_class step = (enum cus_step_class)at->key.step;
     plan->may_turn = !op->kind->step && op->kind->deferrable && !at->boundary && !at->loop_end &&
                      cus_dispatch_allows(&plan->dispatch, step, op->kind);
@@ -44,7 +44,7 @@ bool cus_prefix_find(struct cus_plan *plan, const struct cus_op *op) {
     if (other && other->nodes[0] != head && cus_learn_replaced(plan, other, node))
         other = NULL;
     if (!other)
-        other = cus_plan_form(plan, node, plan->n, plan->ramped);
+        other = cus_plan_form(plan, node, plan->view.n, plan->ramped);
     plan->other = other;
     return other && other->nodes[0] == head;
 }
@@ -52,31 +52,31 @@ bool cus_prefix_find(struct cus_plan *plan, const struct cus_op *op) {
 void cus_prefix_turn(struct cus_plan *plan) {
     struct cus_segment *segment = plan->other;
     const struct cus_values *values[CUS_PREFIX_MAX];
-    for (uint32_t i = 0; i < plan->n; i++)
+    for (uint32_t i = 0; i < plan->view.n; i++)
         values[i] = cus_plan_values(plan, i);
     struct cus_op first = {.kind = segment->places[0].kind, .flat = values[0]->params};
     memcpy(first.dims, values[0]->dims, sizeof first.dims);
-    plan->segment = segment;
-    plan->at = &cus_expect_nothing;
-    plan->timed = plan->reshaped = plan->head_patched = false;
-    cus_choose_set_clean(plan);
-    plan->predicted = cus_choose_predict(plan, segment, &first);
-    if (plan->predicted)
-        cus_choose_trust(plan, plan->predicted);
-    for (uint32_t i = 0; i < plan->n; i++) {
+    plan->view.segment = segment;
+    plan->view.at = &cus_expect_nothing;
+    plan->view.timed = plan->view.reshaped = plan->head_patched = false;
+    cus_choose_set_clean(&plan->view);
+    plan->view.predicted = cus_choose_predict(plan, segment, &first);
+    if (plan->view.predicted)
+        cus_choose_trust(plan, plan->view.predicted);
+    for (uint32_t i = 0; i < plan->view.n; i++) {
         const struct cus_kind *kind = segment->places[i].kind;
         struct cus_values *has =
-            plan->predicted ? cus_image_op(plan->predicted->image, segment, i) : NULL;
+            plan->view.predicted ? cus_image_op(plan->view.predicted->image, segment, i) : NULL;
         bool same = has && cus_dims_same(values[i]->dims, has->dims);
-        plan->reshaped |= !same;
+        plan->view.reshaped |= !same;
         if (!same)
-            cus_choose_set_reshapes(plan, i);
+            cus_choose_set_reshapes(&plan->view, i);
         if (!same || has->unknown ||
             memcmp(values[i]->params, has->params, kind->param_bytes) != 0) {
             struct cus_values *requested = cus_image_op(segment->requested, segment, i);
             memcpy(requested, values[i], cus_values_bytes(kind));
             requested->unknown = 0;
-            cus_choose_set_dirty(plan, i, true);
+            cus_choose_set_dirty(&plan->view, i, true);
         }
         segment->nodes[i]->stamp = plan->turns;
     }

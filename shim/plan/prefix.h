@@ -2,7 +2,7 @@
 #ifndef CUSPLICE_PLAN_PREFIX_H
 #define CUSPLICE_PLAN_PREFIX_H
 
-#include "shim/plan/plan.h"
+#include "shim/plan/state.h"
 
 /* `node` has no segment. If its expected path leads within CUS_PREFIX_MAX nodes to a segment that
  * begins with `head`, `node` gets that segment. NULL: there is none. */

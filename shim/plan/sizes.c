@@ -49,7 +49,8 @@ static struct cus_ramp_limits sizes_of(const struct cus_plan *plan) {
     uint32_t max = limits->segment_max;
     return (struct cus_ramp_limits){
         .first = limits->segment_first < max ? limits->segment_first : max,
-        .max = plan->build_quota && plan->build_quota < max ? plan->build_quota : max,
+        .max =
+            plan->view.build_quota && plan->view.build_quota < max ? plan->view.build_quota : max,
         .fill_ns = limits->segment_ns,
     };
 }
@@ -57,17 +58,17 @@ static struct cus_ramp_limits sizes_of(const struct cus_plan *plan) {
 static uint32_t segment_size(const struct cus_plan *plan, const struct cus_node *node,
                              struct cus_ramp ramp) {
     struct cus_ramp_limits limits = sizes_of(plan);
-    uint32_t ahead = ops_ahead(node, cus_ramp_looks(plan->ns_per_op));
-    return cus_ramp_size(&limits, ramp, plan->ns_per_op, ahead);
+    uint32_t ahead = ops_ahead(node, cus_ramp_looks(plan->view.ns_per_op));
+    return cus_ramp_size(&limits, ramp, plan->view.ns_per_op, ahead);
 }
 
 void cus_sizes_up(struct cus_plan *plan, const struct cus_segment *segment) {
     struct cus_ramp_limits limits = sizes_of(plan);
-    plan->ramp = cus_ramp_up(&limits, plan->ramp, segment->n, plan->ns_per_op);
+    plan->ramp = cus_ramp_up(&limits, plan->ramp, segment->n, plan->view.ns_per_op);
 }
 
 void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns) {
-    plan->ns_per_op = cus_ramp_paced(plan->ns_per_op, intervals, ns);
+    plan->view.ns_per_op = cus_ramp_paced(plan->view.ns_per_op, intervals, ns);
 }
 
 struct cus_segment *cus_plan_form(struct cus_plan *plan, struct cus_node *node, uint32_t lead,
@@ -87,10 +88,10 @@ struct cus_segment *cus_plan_form(struct cus_plan *plan, struct cus_node *node, 
     /* A segment that ends for another reason has the same size at any pace. */
     bool full = segment->n >= size && !advised && !segment->nodes[segment->n - 1]->boundary;
     uint32_t first = sizes_of(plan).first,
-             bound = plan->build_quota > first ? plan->build_quota : first;
+             bound = plan->view.build_quota > first ? plan->view.build_quota : first;
     if (full)
-        segment->formed_ns = plan->ns_per_op;
-    if (full && plan->build_quota && segment->n >= bound)
+        segment->formed_ns = plan->view.ns_per_op;
+    if (full && plan->view.build_quota && segment->n >= bound)
         segment->bounded = true;
     return segment;
 }
@@ -103,7 +104,8 @@ struct shaped {
 
 static struct shaped shaped_by(const struct cus_plan *plan) {
     struct shaped by = {0, 0, 0, 0};
-    for (const struct cus_segment *segment = plan->segments; segment; segment = segment->next) {
+    for (const struct cus_segment *segment = plan->view.segments; segment;
+         segment = segment->next) {
         by.paces += segment->formed_ns;
         by.n_paced += segment->formed_ns > 0;
         by.quotas += segment->bounded ? segment->n : 0;
@@ -117,8 +119,8 @@ static struct shaped shaped_by(const struct cus_plan *plan) {
 static bool outgrown(const struct cus_plan *plan) {
     struct cus_ramp_limits now = sizes_of(plan), before = now;
     struct shaped by = shaped_by(plan);
-    uint64_t pace = plan->ns_per_op, formed = pace, quota = now.max;
-    if (by.n_paced * PACED_PART >= plan->n_segments)
+    uint64_t pace = plan->view.ns_per_op, formed = pace, quota = now.max;
+    if (by.n_paced * PACED_PART >= plan->view.n_segments)
         formed = by.paces / by.n_paced;
     if (formed <= (plan->advised ? pace * ADVISED_FASTER : pace / 2 * 3))
         formed = pace;
@@ -126,17 +128,17 @@ static bool outgrown(const struct cus_plan *plan) {
         quota = by.quotas / by.n_bounded;
     if ((plan->advised ? quota * ADVISED_LARGER : quota + quota / LARGER_PART) <= now.max)
         before.max = (uint32_t)quota;
-    return cus_ramp_outgrown(&before, (uint32_t)formed, &now, plan->ns_per_op, plan->longest);
+    return cus_ramp_outgrown(&before, (uint32_t)formed, &now, plan->view.ns_per_op, plan->longest);
 }
 
 /* The first segments are formed while the host is slow, or while other threads delay it or the
  * driver. If larger sizes are now worth their graphs, all segments become stale, once. When a step
  * has come again, as many of its stale segments go as the next step may build. */
 void cus_sizes_settle(struct cus_plan *plan) {
-    if (!plan->n_segments || !plan->settle_in || --plan->settle_in || !CUS_PAYS(REFORM) ||
+    if (!plan->view.n_segments || !plan->settle_in || --plan->settle_in || !CUS_PAYS(REFORM) ||
         !outgrown(plan))
         return;
-    for (struct cus_segment *segment = plan->segments; segment; segment = segment->next)
+    for (struct cus_segment *segment = plan->view.segments; segment; segment = segment->next)
         segment->stale = true;
-    plan->n_stale = plan->n_segments;
+    plan->n_stale = plan->view.n_segments;
 }

@@ -3,7 +3,7 @@
 #ifndef CUSPLICE_PLAN_SIZES_H
 #define CUSPLICE_PLAN_SIZES_H
 
-#include "shim/plan/plan.h"
+#include "shim/plan/state.h"
 
 void cus_sizes_begin(struct cus_plan *plan);
 /* The segment has begun: the next one of the step may be larger. */

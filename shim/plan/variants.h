@@ -6,7 +6,7 @@
 #ifndef CUSPLICE_PLAN_VARIANTS_H
 #define CUSPLICE_PLAN_VARIANTS_H
 
-#include "shim/plan/plan.h"
+#include "shim/plan/state.h"
 
 enum { CUS_VARIANTS_FEW = 8 };
 

@@ -148,7 +148,7 @@ static void keep(const struct cus_engine *engine, uint32_t most) {
     if (!on)
         return;
     cus_lock_take(&kept_lock);
-    for (const struct cus_segment *segment = engine->plan.segments; segment && most;
+    for (const struct cus_segment *segment = engine->view.segments; segment && most;
          segment = segment->next) {
         most--;
         if (cus_advice_of(segment, &entry) && have_room())

@@ -113,7 +113,7 @@ void cus_build_allow(struct cus_engine *engine) {
     building->nodes = building->advised = 0;
     building->ns = 0;
     doubt(building);
-    engine->plan.build_quota = nodes_in(building->length);
+    engine->view.build_quota = nodes_in(building->length);
 }
 
 /* Advised graphs have their own, larger quota: any op of the step may be built at once, or the
@@ -178,5 +178,5 @@ void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint
         now = NODE_NS_MIN;
     __atomic_store_n(&cus_process.build_node_ns, now < NODE_NS_MAX ? now : NODE_NS_MAX,
                      __ATOMIC_RELAXED);
-    engine->plan.build_quota = nodes_in(engine->building.length);
+    engine->view.build_quota = nodes_in(engine->building.length);
 }

@@ -58,13 +58,13 @@ static bool have_room(uint8_t **memory, uint64_t *room, uint64_t kept, uint64_t 
 
 void cus_check_requested(struct cus_engine *engine, const struct cus_op *op) {
     struct cus_shadow *shadow = engine->shadow;
-    if (engine->plan.n == 1) {
+    if (engine->view.n == 1) {
         shadow->n = 0;
         shadow->used = 0;
         shadow->broken = false;
     }
     uint64_t bytes = cus_values_bytes(op->kind);
-    if (shadow->n + 1 != engine->plan.n || !have_room(&shadow->requested, &shadow->requested_room,
+    if (shadow->n + 1 != engine->view.n || !have_room(&shadow->requested, &shadow->requested_room,
                                                       shadow->used, shadow->used + bytes)) {
         shadow->broken = true;
         return;
@@ -77,9 +77,9 @@ void cus_check_requested(struct cus_engine *engine, const struct cus_op *op) {
 
 void cus_check_ready(struct cus_engine *engine, const struct cus_variant *variant, bool built) {
     struct cus_shadow *shadow = engine->shadow;
-    uint64_t bytes = engine->plan.segment->image_bytes;
+    uint64_t bytes = engine->view.segment->image_bytes;
     shadow->built = built;
-    shadow->patched = cus_plan_next_dirty(&engine->plan, 0) < engine->plan.segment->n;
+    shadow->patched = cus_plan_next_dirty(cus_engine_plan(engine), 0) < engine->view.segment->n;
     if (have_room(&shadow->before, &shadow->before_room, 0, bytes))
         memcpy(shadow->before, variant->image, bytes);
     else
@@ -140,7 +140,7 @@ static bool idle(const struct cus_engine *engine) {
 static enum cus_proof verify(struct cus_engine *engine, struct cus_variant *variant,
                              CUresult *result) {
     struct cus_shadow *shadow = engine->shadow;
-    const struct cus_segment *segment = engine->plan.segment;
+    const struct cus_segment *segment = engine->view.segment;
     for (uint32_t i = 0; i < segment->n; i++) {
         struct cus_verify_op *op = &shadow->ops[i];
         op->requested =
@@ -168,7 +168,7 @@ enum cus_proof cus_check_launch(struct cus_engine *engine, struct cus_variant *v
     cus_report_count(&(struct cus_verify_counts){.launches = 1});
     if (!wanted(variant)) {
         cus_report_skip(CUS_UNVERIFIED_CHANCE);
-    } else if (engine->shadow->broken || engine->shadow->n != engine->plan.segment->n) {
+    } else if (engine->shadow->broken || engine->shadow->n != engine->view.segment->n) {
         cus_report_skip(CUS_UNVERIFIED_NO_MEMORY);
     } else if (!cus_gate_shut()) {
         cus_report_skip(CUS_UNVERIFIED_BUSY);

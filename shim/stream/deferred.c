@@ -58,8 +58,8 @@ static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     CUresult result = CUDA_SUCCESS;
     for (uint32_t i = 0; i < n; i++) {
         note_late(engine, result);
-        result = cus_issue(cus_process.driver, engine->plan.segment->places[i].kind,
-                           cus_plan_values(&engine->plan, i), engine->handle);
+        result = cus_issue(cus_process.driver, engine->view.segment->places[i].kind,
+                           cus_plan_values(cus_engine_plan(engine), i), engine->handle);
     }
     return result;
 }
@@ -129,11 +129,11 @@ static uint32_t note_refused(struct cus_engine *engine, struct cus_variant *brok
  * would lose them. */
 static void mend(struct cus_engine *engine) {
     struct cus_variant *broken = engine->submit.broken;
-    if (!broken || broken->segment == engine->plan.segment)
+    if (!broken || broken->segment == engine->view.segment)
         return;
     engine->submit.broken = NULL;
     note_refused(engine, broken);
-    cus_plan_failed(&engine->plan, broken);
+    cus_plan_failed(cus_engine_plan(engine), broken);
 }
 
 void cus_deferred_drop_exec(void *context, struct cus_exec *exec) {
@@ -148,12 +148,12 @@ void cus_deferred_drop_exec(void *context, struct cus_exec *exec) {
 
 void cus_deferred_flush(struct cus_engine *engine, unsigned cause, enum cus_break reason,
                         enum cus_cut cut, enum cus_eager counted) {
-    struct cus_plan *plan = &engine->plan;
-    if (!plan->segment) {
+    struct cus_plan *plan = cus_engine_plan(engine);
+    if (!engine->view.segment) {
         cus_deferred_settle(engine);
         return;
     }
-    uint32_t n = plan->n;
+    uint32_t n = engine->view.n;
     int cancel = cus_cancel_off();
     finish(engine);
     note_late(engine, issue_all(engine, n));
@@ -178,26 +178,26 @@ void cus_deferred_settle(struct cus_engine *engine) {
     int cancel = cus_cancel_off();
     finish(engine);
     mend(engine);
-    if (!engine->plan.segment)
+    if (!engine->view.segment)
         nothing_pends(engine);
     cus_cancel_back(cancel);
 }
 
 void cus_deferred_lose(struct cus_engine *engine) {
-    struct cus_plan *plan = &engine->plan;
+    struct cus_plan *plan = cus_engine_plan(engine);
     int cancel = cus_cancel_off();
     if (take_back(engine) > CUS_SUBMIT_LAUNCHED) /* the segment stays counted as launched */
         note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     cus_cancel_back(cancel);
     mend(engine);
-    if (!plan->segment) {
+    if (!engine->view.segment) {
         nothing_pends(engine);
         return;
     }
     note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    cus_trace_flush(engine, plan->n, cus_why_key(CUS_WHY_LOST), CUS_BREAK_OTHER_STREAM);
-    engine->counters.eager_by[CUS_EAGER_FLUSHED] += plan->n;
-    cus_tally_cut(&cus_tally_none, CUS_WHY_LOST, plan->n);
+    cus_trace_flush(engine, engine->view.n, cus_why_key(CUS_WHY_LOST), CUS_BREAK_OTHER_STREAM);
+    engine->counters.eager_by[CUS_EAGER_FLUSHED] += engine->view.n;
+    cus_tally_cut(&cus_tally_none, CUS_WHY_LOST, engine->view.n);
     cus_plan_end(plan, (struct cus_outcome){.ended = CUS_ENDED_CUT, .cut = CUS_CUT_REFUSED});
     mend(engine);
     nothing_pends(engine);
@@ -208,9 +208,9 @@ void cus_deferred_lose(struct cus_engine *engine) {
 /* False: node `*refused` refused its patch, and what it holds is unknown now (HAZARDS A28). */
 static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
                         struct cus_relaxed *relaxed, uint32_t *refused) {
-    struct cus_plan *plan = &engine->plan;
-    for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < plan->segment->n; i++) {
-        const struct cus_kind *kind = plan->segment->places[i].kind;
+    struct cus_plan *plan = cus_engine_plan(engine);
+    for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < engine->view.segment->n; i++) {
+        const struct cus_kind *kind = engine->view.segment->places[i].kind;
         const struct cus_values *values = cus_plan_values(plan, i);
         if (cus_plan_reshapes(plan, i))
             cus_tally_reshaped(kind->tally);
@@ -245,11 +245,11 @@ enum put_off { REFUSED, LATER, NO_ROOM };
 static bool fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
                           enum put_off put_off, enum cus_eager counted, enum cus_why why,
                           uint32_t culprit) {
-    struct cus_plan *plan = &engine->plan;
-    cus_trace_flush(engine, plan->n, cus_why_key(why), CUS_BREAK_UNSUPPORTED);
-    cus_tally_cut(plan->segment->places[culprit].kind->tally, why, plan->n);
+    struct cus_plan *plan = cus_engine_plan(engine);
+    cus_trace_flush(engine, engine->view.n, cus_why_key(why), CUS_BREAK_UNSUPPORTED);
+    cus_tally_cut(engine->view.segment->places[culprit].kind->tally, why, engine->view.n);
     engine->cut_at = engine->counters.in_graphs;
-    engine->counters.eager_by[counted] += plan->n;
+    engine->counters.eager_by[counted] += engine->view.n;
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;
     engine->counters.runs++;
     engine->counters.sig_missed++;
@@ -264,7 +264,7 @@ static bool fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
 static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *broken,
                              enum put_off put_off, enum cus_eager counted, enum cus_why why,
                              uint32_t culprit, bool *turned) {
-    CUresult result = issue_all(engine, engine->plan.n);
+    CUresult result = issue_all(engine, engine->view.n);
     *turned = fired_eagerly(engine, broken, put_off, counted, why, culprit);
     return result;
 }
@@ -273,7 +273,7 @@ static CUresult fire_eagerly(struct cus_engine *engine, struct cus_variant *brok
  * it. One thread builds at a time, and none while the driver may make it wait (HAZARDS A16, G5). */
 static struct cus_variant *build_if_allowed(struct cus_engine *engine, enum put_off *put_off) {
     *put_off = LATER;
-    const struct cus_segment *segment = engine->plan.segment;
+    const struct cus_segment *segment = engine->view.segment;
     if (!cus_build_fits(engine, segment->n, segment->advised) ||
         !cus_lock_try(&cus_process.build_lock))
         return NULL;
@@ -303,12 +303,12 @@ struct found {
 };
 
 static struct found find_graph(struct cus_engine *engine) {
-    struct cus_plan *plan = &engine->plan;
+    struct cus_plan *plan = cus_engine_plan(engine);
     struct found found = {.put_off = REFUSED,
-                          .advised = plan->segment->advised,
+                          .advised = engine->view.segment->advised,
                           .patched = engine->counters.patched_nodes,
                           .build_ns = engine->counters.build_ns};
-    found.choice = cus_plan_choose(plan, &found.variant);
+    found.choice = cus_plan_choose(plan, cus_submit_mostly(&engine->submit), &found.variant);
     if (found.choice != CUS_CHOICE_BUILD)
         return found;
     found.variant = build_if_allowed(engine, &found.put_off);
@@ -325,18 +325,19 @@ static struct found find_graph(struct cus_engine *engine) {
  * `submit_ns`; then its segments are submitted. */
 static bool is_slow(const struct cus_engine *engine) {
     uint32_t from = cus_options()->submit_ns;
-    return from && engine->plan.ns_per_op >= from && !cus_check_on() && !cus_recording();
+    return from && engine->view.ns_per_op >= from && !cus_check_on() && !cus_recording();
 }
 
 /* Submits the segment: the submit thread patches and launches its graph, while this thread goes on.
  * From here on the image says what the nodes will hold. False: this thread must launch it. */
 static bool hand_over(struct cus_engine *engine, const struct found *found, uint64_t now) {
-    struct cus_plan *plan = &engine->plan;
+    struct cus_plan *plan = cus_engine_plan(engine);
     struct cus_submit *submit = &engine->submit;
     /* A real-time thread would wait for a thread that is not real-time. */
     if (cus_thread_self.urgency || !cus_submit_pays(submit) || !cus_submit_claim(engine))
         return false;
-    memcpy(submit->shapes, plan->reshapes, (plan->segment->n + 63) / 64 * sizeof *submit->shapes);
+    memcpy(submit->shapes, engine->view.reshapes,
+           (engine->view.segment->n + 63) / 64 * sizeof *submit->shapes);
     engine->counters.patched_nodes += cus_plan_patched_all(plan, found->variant, submit->nodes);
     engine->counters.submitted++;
     cus_submit_queue(engine, found->variant, now);
@@ -348,7 +349,7 @@ static bool hand_over(struct cus_engine *engine, const struct found *found, uint
 static void launched(struct cus_engine *engine, struct found *found, uint64_t now,
                      uint64_t moment) {
     struct cus_counters *counters = &engine->counters;
-    const struct cus_segment *segment = engine->plan.segment;
+    const struct cus_segment *segment = engine->view.segment;
     counters->graph_launches++;
     counters->in_graphs += segment->n;
     if (found->choice == CUS_CHOICE_EXACT)
@@ -389,8 +390,8 @@ static void charge(struct cus_engine *engine, const struct found *found, uint32_
 }
 
 CUresult cus_deferred_fire(struct cus_engine *engine) {
-    struct cus_plan *plan = &engine->plan;
-    uint32_t n = plan->segment->n, refused = 0;
+    struct cus_plan *plan = cus_engine_plan(engine);
+    uint32_t n = engine->view.segment->n, refused = 0;
     int cancel = cus_cancel_off();
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     uint64_t moment = cus_recording() ? cus_ticks_now() : 0;
@@ -400,7 +401,6 @@ CUresult cus_deferred_fire(struct cus_engine *engine) {
         now = cus_clock_ns();
     mend(engine);
     bool slow = is_slow(engine);
-    plan->aside = cus_submit_mostly(&engine->submit);
     struct cus_variant *broken = engine->submit.broken; /* of this same segment */
     struct found found = broken ? (struct found){.put_off = REFUSED} : find_graph(engine);
     struct cus_variant *variant = found.variant;

@@ -85,7 +85,7 @@ static uint32_t halvings(uint32_t unpaid) {
 /* Atomic stores: a thread that does not know yet that the heads change may be reading them. */
 static void note_heads(struct cus_engine *engine) {
     uint64_t heads[CUS_HEADS];
-    uint32_t n = cus_plan_heads(&engine->plan, heads, CUS_HEADS);
+    uint32_t n = cus_plan_heads(cus_engine_plan(engine), heads, CUS_HEADS);
     for (uint32_t i = 0; i < n; i++)
         __atomic_store_n(&engine->heads[i], heads[i], __ATOMIC_RELAXED);
     __atomic_store_n(&engine->n_heads, n, __ATOMIC_RELAXED);
@@ -112,9 +112,9 @@ static void leave_alone(struct cus_engine *engine) {
     engine->counters.fallbacks[CUS_FALLBACK_DEMOTED]++;
     if (demotion->head_tries >= HEAD_TRIES) {
         cus_why_keep_segments(engine);
-        cus_plan_clear(&engine->plan);
+        cus_plan_clear(cus_engine_plan(engine));
     } else {
-        cus_plan_demote(&engine->plan);
+        cus_plan_demote(cus_engine_plan(engine));
     }
     note_heads(engine);
     demotion->sleep = demotion->sleep ? demotion->sleep * SLEEP_FACTOR : SLEEP_MIN;
@@ -146,7 +146,7 @@ static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
     demotion->patience = 0;
     if (woken_by == CUS_WAKE_REPEATS) {
         uint32_t before = demotion->unpaid ? demotion->unpaid - 1 : 0;
-        uint64_t turns = (uint64_t)engine->plan.limits.warmup + 1;
+        uint64_t turns = (uint64_t)cus_options()->warmup + 1;
         demotion->learned = turns * __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
         demotion->tried = PATIENCE >> halvings(before);
         /* `tried` keeps its value in ablation builds, because it sets how long a repeat is not
@@ -164,14 +164,14 @@ static int64_t credit_most(struct cus_engine *engine) {
     if (engine->demotion.in_graphs < nodes)
         engine->demotion.in_graphs = nodes;
     return CREDIT_PAID + (int64_t)(engine->demotion.in_graphs * CUS_COST_BUILT +
-                                   (uint64_t)engine->plan.n_segments * CUS_COST_ANEW);
+                                   (uint64_t)engine->view.n_segments * CUS_COST_ANEW);
 }
 
 /* Do known ops lead to no graphs? True if at least half of the window's ops were warm, but none was
  * in a graph, none was built, and no build was put off lately. */
 static bool wasted(const struct cus_engine *engine, const struct cus_account *window) {
     return CUS_PAYS(PATIENCE_WASTED) && !window->in_graphs && !window->built &&
-           window->warm_ops * 2 >= window->ops && !cus_plan_put_off_lately(&engine->plan);
+           window->warm_ops * 2 >= window->ops && !cus_plan_put_off_lately(cus_engine_plan(engine));
 }
 
 /* Updates the stream's credit and patience by one window. True: the stream is to be demoted. */
@@ -232,9 +232,9 @@ void cus_demotion_decide(struct cus_engine *engine) {
 
 /* Do this many ops fit into the launch tree, and enough of them into the graph budget? If not, the
  * library would forget them before they come again. */
-static bool has_room(const struct cus_engine *engine, uint32_t ops) {
+static bool has_room(uint32_t ops) {
     uint64_t graphs = (uint64_t)cus_options()->graph_mb << 20;
-    return ops <= engine->plan.limits.nodes_max && cus_exec_estimate(ops) / ROOM_FACTOR <= graphs;
+    return ops <= cus_options()->nodes_max && cus_exec_estimate(ops) / ROOM_FACTOR <= graphs;
 }
 
 /* Is the repeat that was just found believed? A repeat that did not lead to paying graphs is not
@@ -249,7 +249,7 @@ static bool believed(const struct cus_engine *engine, uint64_t left) {
 
 void cus_demoted_repeats(struct cus_engine *engine, uint64_t left) {
     uint32_t turn = __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
-    if (!believed(engine, left) || !has_room(engine, turn))
+    if (!believed(engine, left) || !has_room(turn))
         return;
     __atomic_store_n(&engine->ignored_repeat, cus_repeat_as(&engine->repeat), __ATOMIC_RELAXED);
     __atomic_store_n(&engine->waking, CUS_WAKE_REPEATS, __ATOMIC_RELAXED);

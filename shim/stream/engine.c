@@ -26,7 +26,7 @@
 
 static struct cus_kind *kind_of(struct cus_engine *engine, const struct cus_call *call,
                                 bool *first) {
-    const struct cus_kind *expected = cus_plan_expected(&engine->plan);
+    const struct cus_kind *expected = cus_plan_expected(cus_engine_plan(engine));
     if (call->type == CUS_OP_LAUNCH && expected && cus_kinds_is_launch(expected, call->launch)) {
         *first = false;
         return (struct cus_kind *)(uintptr_t)expected;
@@ -39,7 +39,7 @@ static struct cus_kind *kind_of(struct cus_engine *engine, const struct cus_call
 #ifdef CUS_CHECKS
 void cus_engine_check(const struct cus_engine *engine) {
     const struct cus_counters *counters = &engine->counters;
-    uint32_t deferred = engine->plan.segment ? engine->plan.n : 0;
+    uint32_t deferred = engine->view.segment ? engine->view.n : 0;
     uint64_t came = 0, issued = counters->in_graphs;
     for (unsigned type = 0; type < CUS_OP_TYPES; type++)
         came += counters->ops[type];
@@ -47,7 +47,7 @@ void cus_engine_check(const struct cus_engine *engine) {
         issued += counters->eager_by[by];
     CUS_CHECK(came >= issued + deferred); /* more while a thread makes its own call */
     CUS_CHECK(!deferred || __atomic_load_n(&engine->pending, __ATOMIC_RELAXED));
-    cus_plan_check(&engine->plan);
+    cus_plan_check(cus_engine_plan(engine));
 }
 #endif
 
@@ -113,7 +113,7 @@ static bool may_defer(struct cus_engine *engine, struct cus_proposal proposal,
     if (!to_build ||
         (cus_build_fits(engine, to_build, proposal.advised) && may_build(engine, to_build)))
         return true;
-    cus_plan_put_off(&engine->plan);
+    cus_plan_put_off(cus_engine_plan(engine));
     return false;
 }
 
@@ -124,12 +124,12 @@ static bool may_turn(struct cus_engine *engine, uint32_t to_build) {
 }
 
 static void tell_segment(struct cus_engine *engine) {
-    if (cus_recording() && engine->plan.segment->begun == 1)
-        cus_trace_segment(engine, engine->plan.segment);
+    if (cus_recording() && engine->view.segment->begun == 1)
+        cus_trace_segment(engine, engine->view.segment);
 }
 
 static void begin(struct cus_engine *engine, const struct cus_op *op) {
-    cus_plan_accept(&engine->plan, op, cus_ranges_epoch());
+    cus_plan_accept(cus_engine_plan(engine), op, cus_ranges_epoch());
     tell_segment(engine);
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
     if (!engine->pending) { /* nothing is submitted */
@@ -164,7 +164,7 @@ static struct reason forbidden(const struct cus_plan *plan, const struct cus_op 
 static enum cus_why why_eager(struct cus_engine *engine, const struct cus_op *op) {
     if (!cus_process.may_build)
         return CUS_WHY_EAGER_MODE;
-    enum cus_why why = cus_plan_why(&engine->plan, op);
+    enum cus_why why = cus_plan_why(cus_engine_plan(engine), op);
     return why == CUS_WHY_SHORT && !cus_kind_allows(op->kind, op->dims) ? CUS_WHY_SHAPE : why;
 }
 
@@ -201,10 +201,10 @@ struct offer {
 
 static enum cus_offer offer_to_plan(struct cus_engine *engine, const struct cus_op *op,
                                     struct cus_proposal *proposal) {
-    enum cus_offer offer = cus_plan_offer(&engine->plan, op, proposal);
+    enum cus_offer offer = cus_plan_offer(cus_engine_plan(engine), op, proposal);
     if (offer == CUS_OFFER_DEFERRED || offer == CUS_OFFER_FULL) {
-        if (engine->plan.timed)
-            cus_plan_note_time(&engine->plan, cus_clock_ns());
+        if (engine->view.timed)
+            cus_plan_note_time(cus_engine_plan(engine), cus_clock_ns());
         if (engine->shadow)
             cus_check_requested(engine, op);
     }
@@ -221,7 +221,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
     *why = reason(CUS_EAGER_UNSUPPORTED, CUS_WHY_ARGUMENTS);
     offer->offered = false;
     for (;;) {
-        uint32_t deferred = cus_plan_deferred(&engine->plan);
+        uint32_t deferred = cus_plan_deferred(&engine->view);
         struct cus_kind *kind = kind_of(engine, call, &offer->first);
         offer->kind = kind;
         offer->tally = kind ? kind->tally : NULL;
@@ -235,7 +235,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
                                CUS_EAGER_FLUSHED);
             attribute(engine, CUS_CAUSE_UNSUPPORTED, deferred, offer->tally, why->why);
             if (!offer->first)
-                cus_plan_break(&engine->plan);
+                cus_plan_break(cus_engine_plan(engine));
             return false;
         }
         if (call->began)
@@ -243,7 +243,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         struct cus_proposal proposal;
         switch (offer_to_plan(engine, op, &proposal)) {
         case CUS_OFFER_DEFERRED:
-            __atomic_store_n(&engine->pending, engine->plan.n, __ATOMIC_RELEASE);
+            __atomic_store_n(&engine->pending, engine->view.n, __ATOMIC_RELEASE);
             cus_thread_pends(thread, engine); /* another thread may have begun the segment */
             call->deferred = true;
             return true;
@@ -255,18 +255,18 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             return true;
         case CUS_OFFER_OTHER:
             if (may_turn(engine, proposal.to_build)) {
-                cus_plan_accept(&engine->plan, op, cus_ranges_epoch());
+                cus_plan_accept(cus_engine_plan(engine), op, cus_ranges_epoch());
                 tell_segment(engine);
                 break;
             }
             /* fall through */
         case CUS_OFFER_DIVERGED: {
-            bool rule = !cus_plan_allows(&engine->plan, op);
+            bool rule = !cus_plan_allows(cus_engine_plan(engine), op);
             cus_deferred_flush(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED,
                                rule ? CUS_BREAK_RULE : CUS_BREAK_DIVERGED, CUS_CUT_DIVERGED,
                                CUS_EAGER_DIVERGED);
             attribute(engine, rule ? CUS_CAUSE_RULE : CUS_CAUSE_DIVERGED, deferred, offer->tally,
-                      rule ? forbidden(&engine->plan, op).why : CUS_WHY_DIVERGED);
+                      rule ? forbidden(cus_engine_plan(engine), op).why : CUS_WHY_DIVERGED);
             break;
         }
         case CUS_OFFER_UNSUPPORTED:
@@ -284,8 +284,8 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             break;
         case CUS_OFFER_EAGER:
             offer->offered = true;
-            if (!cus_plan_allows(&engine->plan, op))
-                *why = forbidden(&engine->plan, op);
+            if (!cus_plan_allows(cus_engine_plan(engine), op))
+                *why = forbidden(cus_engine_plan(engine), op);
             else if (!kind->deferrable)
                 why->why = CUS_WHY_NODE;
             else
@@ -308,19 +308,19 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
     if (!kind && !first)
         return why;
     cus_lock_take(&engine->lock);
-    if (engine->generation == generation && !engine->closed && !engine->plan.segment) {
+    if (engine->generation == generation && !engine->closed && !engine->view.segment) {
         bool first_again;
         if (!kind)
             kind = cus_call_kind(engine, call, &first_again);
         if (kind && cus_call_op(call, kind, &op)) {
             cus_kinds_ran(engine->context, kind, op.dims);
-            cus_plan_record(&engine->plan, &op);
+            cus_plan_record(cus_engine_plan(engine), &op);
             if (call->began)
                 cus_trace_op_is(call, engine, kind, &op);
-            if (first && !cus_plan_allows(&engine->plan, &op)) {
+            if (first && !cus_plan_allows(cus_engine_plan(engine), &op)) {
                 /* counted as OBSERVING before the function's name, and so its rule, was known */
                 engine->counters.eager_by[CUS_EAGER_OBSERVING]--;
-                struct reason known = forbidden(&engine->plan, &op);
+                struct reason known = forbidden(cus_engine_plan(engine), &op);
                 engine->counters.eager_by[known.eager]++;
                 why = known.why;
                 call->eager = known.eager;
@@ -341,7 +341,7 @@ static bool may_record_now(const struct offer *offer) {
 
 static void record_now(struct cus_engine *engine, const struct offer *offer,
                        struct cus_plan_mark *mark) {
-    cus_plan_record_offered(&engine->plan, &offer->op, mark);
+    cus_plan_record_offered(cus_engine_plan(engine), &offer->op, mark);
     if (cus_process.learns)
         cus_demotion_decide(engine);
 }
@@ -350,8 +350,8 @@ static void record_now(struct cus_engine *engine, const struct offer *offer,
 static void take_back(struct cus_engine *engine, const struct cus_plan_mark *mark,
                       uint32_t generation) {
     cus_lock_take(&engine->lock);
-    if (engine->generation == generation && !engine->closed && !engine->plan.segment)
-        cus_plan_take_back(&engine->plan, mark);
+    if (engine->generation == generation && !engine->closed && !engine->view.segment)
+        cus_plan_take_back(cus_engine_plan(engine), mark);
     cus_engine_unlock(engine);
 }
 
@@ -475,7 +475,7 @@ static CUresult carry_out(struct cus_call *call) {
             break;
         cus_engine_unlock(engine);
     }
-    if (cus_submit_ended(&engine->submit) && !engine->plan.segment)
+    if (cus_submit_ended(&engine->submit) && !engine->view.segment)
         cus_deferred_settle(engine);
 
     struct offer offer;
@@ -487,7 +487,7 @@ static CUresult carry_out(struct cus_call *call) {
     if (__atomic_load_n(&engine->owner, __ATOMIC_RELAXED) != thread)
         take_over(thread, engine);
     else if (arrives && !engine->pending)
-        cus_plan_break(&engine->plan);
+        cus_plan_break(cus_engine_plan(engine));
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
     if (offer_op(thread, engine, call, &offer, &result))
         cus_engine_unlock(engine);

@@ -44,7 +44,7 @@ static bool idle(struct cus_engine *engine, uint64_t now) {
     bool alone = __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED);
     return !engine->closed && !engine->pending && (alone || now - engine->idle_since >= IDLE_NS) &&
            !__atomic_load_n(&engine->context->captures, __ATOMIC_ACQUIRE) &&
-           (engine->plan.n_segments || engine->plan.tree.n_nodes);
+           (engine->view.n_segments || cus_plan_nodes(cus_engine_plan(engine)));
 }
 
 /* Drops the segments not used for the longest time. Engine lock held. */
@@ -54,7 +54,7 @@ static void evict_some(struct cus_engine *engine) {
         return;
     cus_fallback(CUS_FALLBACK_BUDGET);
     cus_advice_keep(engine);
-    cus_plan_evict(&engine->plan, SEGMENTS);
+    cus_plan_evict(cus_engine_plan(engine), SEGMENTS);
     cus_context_leave(pushed);
     /* This stream or another one may hold more that can be dropped. */
     __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);

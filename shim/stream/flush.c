@@ -61,7 +61,7 @@ static void flush_named(struct cus_engine *engine, unsigned row, enum cus_break 
     cus_lock_take(&engine->lock);
     cus_flush_locked(engine, row, reason, CUS_CUT_OWNER);
     engine->counters.cuts[row] += cus_run_ended(engine);
-    cus_plan_break(&engine->plan);
+    cus_plan_break(cus_engine_plan(engine));
     cus_engine_unlock(engine);
 }
 
@@ -74,7 +74,7 @@ static void tell_end(struct cus_thread *thread, unsigned row) {
         return;
     if (!engine->pending) {
         engine->counters.cuts[row] += cus_run_ended(engine);
-        cus_plan_covered(&engine->plan);
+        cus_plan_covered(cus_engine_plan(engine));
     }
     cus_engine_unlock(engine);
 }
@@ -240,9 +240,9 @@ static void end_step(struct cus_engine *engine) {
     }
     if ((!CUS_HAZARD(F9) ||
          __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self) &&
-        !engine->plan.segment && engine->plan.step_ops) {
+        !engine->view.segment && engine->view.step_ops) {
         cus_step_covered(engine);
-        cus_plan_step_end(&engine->plan);
+        cus_plan_step_end(cus_engine_plan(engine));
         cus_record_step();
         cus_graphs_destroy_dropped(engine, false);
         cus_build_allow(engine);

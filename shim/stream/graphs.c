@@ -28,7 +28,7 @@ static bool make_room(struct cus_engine *engine, uint64_t bytes) {
     uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
     while (CUS_HAZARD(A19) &&
            __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
-        if (!cus_plan_drop_oldest(&engine->plan)) {
+        if (!cus_plan_drop_oldest(cus_engine_plan(engine))) {
             __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
             return false;
         }
@@ -85,15 +85,15 @@ static uint64_t clock_ns(void) {
 }
 
 struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
-    struct cus_plan *plan = &engine->plan;
-    uint32_t n = plan->segment->n;
+    struct cus_plan *plan = cus_engine_plan(engine);
+    uint32_t n = engine->view.segment->n;
     struct cus_exec_op *ops = cus_mem_alloc(n * sizeof *ops);
     for (uint32_t i = 0; ops && i < n; i++) {
-        ops[i].kind = (struct cus_kind *)(uintptr_t)plan->segment->places[i].kind;
+        ops[i].kind = (struct cus_kind *)(uintptr_t)engine->view.segment->places[i].kind;
         ops[i].values = cus_plan_values(plan, i);
     }
-    bool advised = plan->segment->advised;
-    plan->segment->advised = false; /* advice is tried once */
+    bool advised = engine->view.segment->advised;
+    engine->view.segment->advised = false; /* advice is tried once */
     enum cus_fallback why = ops ? CUS_FALLBACK_BUDGET : CUS_FALLBACK_NO_MEMORY;
     struct cus_exec *exec;
     uint64_t start = cus_clock_ns();

@@ -102,7 +102,7 @@ CUS_HOT bool cus_traced_fits(struct cus_traced *traced, const struct cus_engine 
     if (!traced->kind || cus_record_on_op ||
         engine->traced_epoch != __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE))
         return false;
-    traced->values = cus_plan_before(&engine->plan);
+    traced->values = cus_plan_before(&engine->view);
     traced->ring = cus_ring_mine;
     return cus_ring_fits(traced->ring, traced->bytes);
 }
@@ -119,7 +119,7 @@ CUS_HOT void cus_traced_put(const struct cus_traced *traced, const struct cus_en
         return;
     struct cus_ring *ring = traced->ring;
     struct cst_op *record = cus_ring_room(ring);
-    const struct cus_values *values = cus_plan_after(&engine->plan, traced->values);
+    const struct cus_values *values = cus_plan_after(&engine->view, traced->values);
     uint64_t head = ring->held | (uint64_t)(traced->bytes / 8) << 16;
     memcpy(&record->head, &head, sizeof head);
     record->head.ns = traced->began;
@@ -145,7 +145,7 @@ CUS_HOT void cus_traced_put(const struct cus_traced *traced, const struct cus_en
 /* Defers the expected op and gives the lock back. */
 CUS_HOT void cus_hot_took(struct cus_engine *engine, enum cus_op_type type,
                           const struct cus_traced *traced) {
-    cus_plan_took(&engine->plan);
+    cus_plan_took(&engine->view);
     cus_traced_put(traced, engine);
     engine->counters.ops[type]++;
     engine->counters.runtime += traced && traced->runtime;
@@ -193,15 +193,15 @@ enum cus_hot {
 };
 /* Is `f` the function of the expected launch? */
 CUS_HOT bool cus_hot_expects(const struct cus_engine *engine, CUfunction f) {
-    return cus_hot_good(engine) && engine->plan.at->plain == f;
+    return cus_hot_good(engine) && engine->view.at->plain == f;
 }
 /* The expected launch, in the shape of its node. */
 CUS_HOT enum cus_hot cus_hot_compare_params(const struct cus_engine *engine, void **params) {
-    if (!__builtin_expect(cus_hot_has_params(engine->plan.at->kind, params), 1))
+    if (!__builtin_expect(cus_hot_has_params(engine->view.at->kind, params), 1))
         return CUS_HOT_OTHER;
-    if (__builtin_expect(cus_plan_words_differ(&engine->plan, params), 0))
+    if (__builtin_expect(cus_plan_words_differ(&engine->view, params), 0))
         return CUS_HOT_DIFFERENT;
-    return __builtin_expect(engine->plan.at->others, 0) ? CUS_HOT_TAIL : CUS_HOT_SAME;
+    return __builtin_expect(engine->view.at->others, 0) ? CUS_HOT_TAIL : CUS_HOT_SAME;
 }
 /* The last three arguments come by address: they are read last, and need no register before
  * that. */
@@ -211,7 +211,7 @@ CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uin
     const struct cus_engine *engine = cus_thread_self.cached_engine;
     if (!cus_hot_expects(engine, f))
         return CUS_HOT_OTHER;
-    const uint32_t *dims = cus_plan_before(&engine->plan)->dims;
+    const uint32_t *dims = cus_plan_before(&engine->view)->dims;
     if (gx != dims[0] || gy != dims[1] || gz != dims[2] || bx != dims[3] || by != dims[4] ||
         *bz != dims[5] || *shared != dims[6])
         return CUS_HOT_SHAPE;
@@ -221,7 +221,7 @@ CUS_HOT enum cus_hot cus_hot_compare(CUfunction f, uint32_t gx, uint32_t gy, uin
 /* Compares arguments that are not whole words. A separate function, so that kernels with word
  * arguments only make no call. */
 CUS_HOT bool cus_hot_tail_differs(void *const *params) {
-    return cus_plan_others_differ(cus_thread_self.cached_engine->plan.at, params);
+    return cus_plan_others_differ(cus_thread_self.cached_engine->view.at, params);
 }
 
 /* These two end a launch that was SAME or DIFFERENT. False: another context is current, and nothing
@@ -237,7 +237,7 @@ CUS_HOT bool cus_hot_different(void *const *params) {
     struct cus_thread *thread = &cus_thread_self;
     if (!cus_hot_same_context(thread))
         return false;
-    cus_plan_request_here(&thread->cached_engine->plan, params);
+    cus_plan_request_here(&thread->cached_engine->view, params);
     cus_hot_took(thread->cached_engine, CUS_OP_LAUNCH, NULL);
     return true;
 }
@@ -246,9 +246,9 @@ CUS_HOT bool cus_hot_different(void *const *params) {
  * context is current or no node may have that shape, and nothing was done. The lock is held in both
  * cases. */
 CUS_HOT bool cus_hot_shape(struct cus_dims dims, void *const *params) {
-    struct cus_plan *plan = &cus_thread_self.cached_engine->plan;
-    return cus_hot_has_params(plan->at->kind, params) && cus_hot_same_context(&cus_thread_self) &&
-           cus_plan_request_shape(plan, dims, params, NULL);
+    struct cus_plan_view *view = &cus_thread_self.cached_engine->view;
+    return cus_hot_has_params(view->at->kind, params) && cus_hot_same_context(&cus_thread_self) &&
+           cus_plan_request_shape(view, dims, params, NULL);
 }
 
 /* Are the arguments of the expected function readable? They come by pointers, or packed; then
@@ -269,12 +269,12 @@ __attribute__((noinline, unused)) static bool cus_hot_leave_shape(struct cus_eng
                                                                   struct cus_dims dims,
                                                                   void **params, void **extra,
                                                                   struct cus_traced traced) {
-    struct cus_plan *plan = &engine->plan;
-    const struct cus_kind *kind = plan->at->kind;
+    struct cus_plan_view *view = &engine->view;
+    const struct cus_kind *kind = view->at->kind;
     const uint8_t *flat;
     if (!cus_traced_fits(&traced, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
         !cus_hot_same_context(&cus_thread_self) ||
-        !cus_plan_request_shape(plan, dims, params, flat)) {
+        !cus_plan_request_shape(view, dims, params, flat)) {
         cus_engine_unlock(engine);
         return false;
     }
@@ -285,10 +285,10 @@ __attribute__((noinline, unused)) static bool cus_hot_leave_shape(struct cus_eng
 /* Ends a launch of the expected function. */
 CUS_HOT bool cus_hot_leave_launch(struct cus_engine *engine, struct cus_dims dims, void **params,
                                   void **extra, struct cus_traced *traced) {
-    struct cus_plan *plan = &engine->plan;
-    const struct cus_kind *kind = plan->at->kind;
+    struct cus_plan_view *view = &engine->view;
+    const struct cus_kind *kind = view->at->kind;
     const uint8_t *flat;
-    if (__builtin_expect(!cus_plan_same_dims(plan, dims), 0))
+    if (__builtin_expect(!cus_plan_same_dims(view, dims), 0))
         return cus_hot_leave_shape(engine, dims, params, extra,
                                    traced ? *traced : (struct cus_traced){.began = 0});
     if (!cus_traced_fits(traced, engine, kind) || !cus_hot_arguments(kind, params, extra, &flat) ||
@@ -297,9 +297,9 @@ CUS_HOT bool cus_hot_leave_launch(struct cus_engine *engine, struct cus_dims dim
         return false;
     }
     if (__builtin_expect(flat != NULL, 0))
-        cus_plan_request_flat(plan, flat);
-    else if (__builtin_expect(cus_plan_differs(plan, params), 0))
-        cus_plan_request(plan, params);
+        cus_plan_request_flat(view, flat);
+    else if (__builtin_expect(cus_plan_differs(view, params), 0))
+        cus_plan_request(view, params);
     cus_hot_took(engine, CUS_OP_LAUNCH, traced);
     return true;
 }
@@ -311,7 +311,7 @@ CUS_HOT bool cus_traced_launch(CUfunction f, struct cus_dims dims, CUstream hand
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
-    if (engine->plan.at->plain == f)
+    if (engine->view.at->plain == f)
         return cus_hot_leave_launch(engine, dims, params, extra, traced);
     return cus_hot_leave(engine, CUS_OP_LAUNCH, false, traced);
 }
@@ -324,7 +324,7 @@ CUS_HOT bool cus_traced_launch_ex(const CUlaunchConfig *config, CUfunction f, en
     const struct cus_dims dims = {{config->gridDimX, config->gridDimY, config->gridDimZ,
                                    config->blockDimX, config->blockDimY, config->blockDimZ,
                                    config->sharedMemBytes}};
-    const struct cus_kind *kind = cus_plan_midst(&engine->plan);
+    const struct cus_kind *kind = cus_plan_midst(&engine->view);
     if (kind && kind->handle == f && kind->type == CUS_OP_LAUNCH &&
         cus_kinds_has_attrs(kind, config->attrs, config->numAttrs))
         return cus_hot_leave_launch(engine, dims, params, extra, traced);
@@ -345,8 +345,8 @@ _Static_assert(sizeof(struct cus_memset_params) == 24 &&
 CUS_HOT bool cus_hot_memory(struct cus_engine *engine, uint64_t wide, const uint64_t *flat,
                             uint32_t words) {
     const struct cus_dims dims = {{(uint32_t)wide, (uint32_t)(wide >> 32)}};
-    return engine->plan.memory_epoch == cus_ranges_epoch() &&
-           cus_plan_same_words(&engine->plan, dims, flat, words);
+    return engine->view.memory_epoch == cus_ranges_epoch() &&
+           cus_plan_same_words(&engine->view, dims, flat, words);
 }
 
 CUS_HOT bool cus_traced_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width,
@@ -354,7 +354,7 @@ CUS_HOT bool cus_traced_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, s
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
-    const struct cus_kind *kind = cus_plan_midst(&engine->plan);
+    const struct cus_kind *kind = cus_plan_midst(&engine->view);
     const uint64_t params[] = {dst, 0, value | (uint64_t)1 << 32}; /* struct cus_memset_params */
     return cus_hot_leave(engine, CUS_OP_MEMSET,
                          kind && kind->type == CUS_OP_MEMSET && kind->elem == elem &&
@@ -368,7 +368,7 @@ CUS_HOT bool cus_traced_copy(enum cus_copy_form form, uint64_t dst, uint64_t src
     struct cus_engine *engine = cus_hot_enter(handle, abi);
     if (!engine)
         return false;
-    const struct cus_kind *kind = cus_plan_midst(&engine->plan);
+    const struct cus_kind *kind = cus_plan_midst(&engine->view);
     const uint64_t params[] = {dst, src}; /* struct cus_copy_params */
     return cus_hot_leave(engine, CUS_OP_COPY,
                          kind && kind->type == CUS_OP_COPY && kind->copy_form == form &&

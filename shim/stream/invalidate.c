@@ -93,7 +93,7 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     cus_engine_forget_kinds(engine);
     cus_why_keep_segments(engine);
     cus_advice_keep(engine);
-    cus_plan_clear(&engine->plan);
+    cus_plan_clear(cus_engine_plan(engine));
     cus_graphs_destroy_dropped(engine, true);
 }
 
@@ -183,7 +183,7 @@ enum { GRAPHS_TIMES = 4, GRAPHS_MORE = 256 << 20 };
 
 static void give_back(struct cus_engine *engine, const void *unused) {
     (void)unused;
-    cus_plan_drop_handle(&engine->plan, NULL);
+    cus_plan_drop_handle(cus_engine_plan(engine), NULL);
     cus_graphs_destroy_dropped(engine, true);
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
@@ -230,7 +230,7 @@ bool cus_engine_give_memory_back(uint64_t bytes) {
 /* ---- functions and streams that change ---- */
 
 static void drop_handle(struct cus_engine *engine, const void *handle) {
-    cus_plan_drop_handle(&engine->plan, handle);
+    cus_plan_drop_handle(cus_engine_plan(engine), handle);
 }
 
 void cus_engine_function_changed(const void *handle) {
@@ -243,7 +243,7 @@ void cus_engine_function_changed(const void *handle) {
 
 static void forget_stream(struct cus_engine *engine, const void *unused) {
     (void)unused;
-    cus_plan_drop_handle(&engine->plan, NULL);
+    cus_plan_drop_handle(cus_engine_plan(engine), NULL);
     cus_graphs_drop_stream(engine);
 }
 

@@ -57,7 +57,7 @@ static struct cus_engine *new_engine(void) {
         return engine;
     }
     uint32_t n = cus_process.n_engines;
-    if (n == CUS_ENGINES_MAX || !(engine = cus_mem_lines(sizeof *engine)))
+    if (n == CUS_ENGINES_MAX || !(engine = cus_mem_lines(cus_engine_bytes())))
         return NULL;
     CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
     engine->shadow = cus_check_new();
@@ -104,11 +104,11 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
         driver->cuStreamGetId(handle, &id);
         engine->id = id;
     }
-    uint64_t formed = engine->plan.n_formed; /* by the streams that this object served before */
-    cus_plan_init(&engine->plan, &limits, cus_deferred_drop_exec, engine);
-    engine->plan.n_formed = formed;
-    cus_plan_advise(&engine->plan, cus_advice_get(), cus_advice_seed(context, &limits));
-    engine->step_new = engine->plan.new_nodes;
+    uint64_t formed = engine->view.n_formed; /* by the streams that this object served before */
+    cus_plan_init(cus_engine_plan(engine), &limits, cus_deferred_drop_exec, engine);
+    engine->view.n_formed = formed;
+    cus_plan_advise(cus_engine_plan(engine), cus_advice_get(), cus_advice_seed(context, &limits));
+    engine->step_new = engine->view.new_nodes;
     engine->building.length = 0;
     engine->building.began = cus_engine_account(engine);
     cus_build_allow(engine);
@@ -256,9 +256,9 @@ bool cus_registry_same(struct cus_engine *engine) {
 
 /* Adds what the plan knows of steps of a class to what the process knows. List lock held. */
 static void keep_steps(struct cus_plan *plan, unsigned step) {
-    struct cus_dispatch *kept = &cus_process.dispatch, *mine = &plan->dispatch;
-    cus_process.steps[step] += plan->steps[step];
-    plan->steps[step] = 0;
+    struct cus_dispatch *kept = &cus_process.dispatch;
+    const struct cus_dispatch *mine = cus_plan_dispatch(plan);
+    cus_process.steps[step] += cus_plan_take_steps(plan, (enum cus_step_class)step);
     if (mine->weakest[step] <= kept->weakest[step])
         return;
     kept->weakest[step] = mine->weakest[step];
@@ -276,9 +276,10 @@ void cus_registry_keep_list(struct cus_engine *engine) {
         process->step_covered = engine->step_covered;
     }
     for (unsigned step = 0; step < CUS_STEP_CLASSES; step++)
-        keep_steps(&engine->plan, step);
-    if (engine->plan.last.graphs && graphs >= process->list_graphs &&
-        cus_segment_list_json(&engine->plan.last, process->list, sizeof process->list))
+        keep_steps(cus_engine_plan(engine), step);
+    const struct cus_segment_list *list = cus_plan_last_list(cus_engine_plan(engine));
+    if (list->graphs && graphs >= process->list_graphs &&
+        cus_segment_list_json(list, process->list, sizeof process->list))
         process->list_graphs = graphs;
     cus_lock_give(&process->list_lock);
 }
@@ -288,7 +289,7 @@ void cus_registry_close(struct cus_engine *engine) {
     cus_registry_keep_list(engine);
     cus_why_keep_segments(engine);
     cus_advice_keep(engine);
-    cus_plan_clear(&engine->plan);
+    cus_plan_clear(cus_engine_plan(engine));
     cus_graphs_destroy_dropped(engine, true);
     cus_graphs_drop_stream(engine);
     cus_room_stream_goes(engine);

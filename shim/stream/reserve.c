@@ -35,9 +35,9 @@ enum {
 /* ---- building and destroying ---- */
 
 /* The kind of kernel with the most params that any graph may hold; NULL: none. */
-static const struct cus_kind *largest_kind(const struct cus_plan *plan) {
+static const struct cus_kind *largest_kind(const struct cus_plan_view *view) {
     const struct cus_kind *largest = NULL;
-    for (const struct cus_segment *segment = plan->segments; segment; segment = segment->next) {
+    for (const struct cus_segment *segment = view->segments; segment; segment = segment->next) {
         for (uint32_t i = 0; i < segment->n; i++) {
             const struct cus_kind *kind = segment->places[i].kind;
             if (kind->type == CUS_OP_LAUNCH && !kind->n_attrs && !kind->cooperative &&
@@ -64,7 +64,7 @@ static struct cus_freed reserve(struct cus_engine *engine, const uint32_t *nodes
                                 uint64_t until_ns) {
     struct cus_exec *made[CUS_WANTED];
     struct cus_freed room = {0, 0};
-    const struct cus_kind *kind = largest_kind(&engine->plan);
+    const struct cus_kind *kind = largest_kind(&engine->view);
     struct cus_values *values = kind ? never_launched(kind) : NULL;
     uint64_t start = cus_clock_ns();
     int cancel = cus_cancel_off();

@@ -155,7 +155,7 @@ void cus_engine_counters(struct cus_counters *out) {
         struct cus_engine *engine = cus_process.engines[i];
         bool taken =
             cus_engine_take_in_time(engine); /* if not taken, the counters do not move either */
-        engine->counters.segments = engine->plan.n_formed;
+        engine->counters.segments = engine->view.n_formed;
         cus_counters_add(out, &engine->counters);
         for (unsigned type = 0; type < CUS_OP_TYPES; type++) {
             uint64_t passed = __atomic_load_n(&engine->passed[type], __ATOMIC_RELAXED);

@@ -118,7 +118,6 @@ struct cus_engine {
     uint32_t epoch;        /* lock: registry epoch of the last check that the stream is the same */
     uint32_t traced_epoch; /* lock: epoch of `traced` (cus_record_epoch); 0: no number yet */
 
-    struct cus_plan plan;     /* lock */
     struct cus_exec *dropped; /* lock: graphs that the plan dropped and nobody destroyed yet */
     struct cus_submit submit;
     CUstream capture_stream;      /* lock: private, made at the first build */
@@ -194,11 +193,22 @@ struct cus_engine {
      * need not take the context's lock for each op that is not the expected one. Cleared whenever
      * `generation` moves. */
     struct cus_kind *kind_cache[CUS_KIND_CACHE_SLOTS];
-    uint32_t number;                  /* index in engines[] */
+    uint32_t number; /* index in engines[] */
+    /* Lock. The plan begins with the view and goes on behind the engine (cus_engine_plan). So the
+     * hot path finds the view without reading a pointer. The last field. */
+    struct cus_plan_view view __attribute__((aligned(CUS_LINE)));
 } __attribute__((aligned(CUS_LINE))); /* engines share no cache line: cus_mem_lines */
 _Static_assert(sizeof(struct cus_engine) % CUS_LINE == 0, "whole lines");
 _Static_assert(offsetof(struct cus_engine, repeat) + sizeof(struct cus_repeat) <= 2 * CUS_LINE,
                "what an op of a stream that is demoted looks at is in two lines");
+
+/* What an engine with its plan takes, in bytes. */
+static inline size_t cus_engine_bytes(void) {
+    return offsetof(struct cus_engine, view) + cus_plan_bytes();
+}
+static inline struct cus_plan *cus_engine_plan(const struct cus_engine *engine) {
+    return (struct cus_plan *)(uintptr_t)&engine->view;
+}
 
 /* The last host times of one thing, in ns (stream/live.c). Atomics. */
 enum { CUS_SAMPLES = 64, CUS_SAMPLE_EVERY = 16 };
@@ -367,9 +377,9 @@ static inline struct cus_account cus_engine_account(const struct cus_engine *eng
         .launches = c->graph_launches,
         .patched = c->patched_nodes,
         .built = engine->built_nodes,
-        .anew = engine->plan.built_anew,
-        .new_ops = engine->plan.new_nodes,
-        .warm_ops = engine->plan.warm_ops,
+        .anew = engine->view.built_anew,
+        .new_ops = engine->view.new_nodes,
+        .warm_ops = engine->view.warm_ops,
         .cut = c->eager_by[CUS_EAGER_FLUSHED] + c->eager_by[CUS_EAGER_DIVERGED],
     };
 }

@@ -31,7 +31,7 @@ static struct cus_report_segment note(const struct cus_segment *segment, bool we
 
 void cus_why_keep_segments(struct cus_engine *engine) {
     cus_lock_take(&cus_process.list_lock);
-    for (const struct cus_segment *segment = engine->plan.segments; segment;
+    for (const struct cus_segment *segment = engine->view.segments; segment;
          segment = segment->next) {
         struct cus_report_segment one = note(segment, true);
         if (!one.variants)
@@ -47,13 +47,13 @@ void cus_why_keep_segments(struct cus_engine *engine) {
 /* Is this step the first of its sort? Most of its ops made new nodes, and the plan had not
  * forgotten these nodes because of another step. */
 static bool is_first(const struct cus_engine *engine, uint64_t ops, uint64_t fresh) {
-    return fresh * 2 >= ops && !engine->plan.again;
+    return fresh * 2 >= ops && !engine->view.again;
 }
 
 void cus_step_covered(struct cus_engine *engine) {
     uint64_t ops = cus_engine_ops(engine) - engine->step_at;
     uint64_t graphs = engine->counters.in_graphs - engine->step_graphs;
-    uint64_t fresh = engine->plan.new_nodes - engine->step_new;
+    uint64_t fresh = engine->view.new_nodes - engine->step_new;
     engine->step_at += ops;
     engine->step_graphs += graphs;
     engine->step_new += fresh;
@@ -71,7 +71,7 @@ void cus_step_covered(struct cus_engine *engine) {
 
 /* Engine lock held. */
 static void add_segments(struct cus_report *report, struct cus_engine *engine) {
-    for (struct cus_segment *segment = engine->plan.segments; segment; segment = segment->next) {
+    for (struct cus_segment *segment = engine->view.segments; segment; segment = segment->next) {
         struct cus_report_segment one = note(segment, false);
         cus_segment_tally(segment);
         if (!one.variants)
@@ -128,7 +128,7 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
             most = ops;
             report->first_step_in_graphs = engine->step_covered;
         }
-        report->nodes += engine->plan.tree.n_nodes;
+        report->nodes += cus_plan_nodes(cus_engine_plan(engine));
         cus_engine_unlock(engine);
     }
     cus_lock_take(&cus_process.list_lock);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Fails if a file of shim/ includes a header of a folder that its own folder may not use, if a folder no longer needs a folder
-that it may use, if folders use each other in a circle, or if a file of shim/stream calls a file that stands below it in ORDER.
+that it may use, if folders use each other in a circle, if another folder than plan sees the plan's private state, or if a file of
+shim/stream calls a file that stands below it in ORDER.
 
 Run by //tests/docs:layers_test, and by hand without arguments.
 """
@@ -69,6 +70,8 @@ def main():
                 used[folder].add(to)
                 if to not in MAP[folder]:
                     wrong.append(f"shim/{folder}/{path.name} includes a header of shim/{to}: {folder} may use {', '.join(MAP[folder]) or 'no other folder'}")
+        if folder != "plan" and '"shim/plan/state.h"' in path.read_text():
+            wrong.append(f"shim/{folder}/{path.name} includes shim/plan/state.h, which is private to shim/plan: read struct cus_plan_view instead")
     above = []
     for folder, allowed in MAP.items():
         wrong += [f"{folder} does not use {to} any more: take it out of the map" for to in allowed if to not in used[folder]]

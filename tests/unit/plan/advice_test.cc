@@ -36,7 +36,7 @@ void Step(Program &program, unsigned ops, const std::string &names = "k") {
 Entries Told(const Program &program) {
     Entries entries;
     cus_cache_entry entry;
-    for (const cus_segment *segment = program.plan.segments; segment; segment = segment->next)
+    for (const cus_segment *segment = program.plan.view.segments; segment; segment = segment->next)
         if (cus_advice_of(segment, &entry))
             entries.push_back(entry);
     return entries;
@@ -205,7 +205,7 @@ TEST(Advice, OnlyWhatPaidIsTold) {
     for (int i = 0; i < 12; i++)
         Step(program, 4);
     ASSERT_EQ(Told(program).size(), 1u);
-    const cus_segment *segment = program.plan.segments;
+    const cus_segment *segment = program.plan.view.segments;
     const_cast<cus_segment *>(segment)->lost.n = segment->begun;
     EXPECT_EQ(Told(program).size(), 0u);
 }
@@ -224,7 +224,7 @@ TEST(Advice, WhatIsCutMoreOftenThanNotIsDropped) {
         program.Op("k0", 0);
         program.Op("k1", 1);
         // By chance: no boundary is learned.
-        if (program.plan.segment)
+        if (program.plan.view.segment)
             program.Flush(CUS_CUT_OTHER);
         program.Op("k2", 2);
         program.Op("k3", 3);
@@ -291,7 +291,7 @@ TEST(Advice, SegmentsOfALittleSlowerHostStay) {
     Step(program, 100);
     for (int step = 0; step < 20; step++) {
         Step(program, 100);
-        program.plan.ns_per_op = 200;
+        program.plan.view.ns_per_op = 200;
     }
     EXPECT_EQ(program.built, 25u);
     EXPECT_EQ(program.segments, std::vector<uint32_t>(20 * 25, 4));

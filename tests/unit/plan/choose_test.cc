@@ -33,7 +33,7 @@ TEST(Choose, AddressesOfAnyOpsOfALayerThatTakeTurnEarnASecondExec) {
         }
         ExpectFaithful(program);
         EXPECT_EQ(program.in_graphs, 10u * 256);
-        for (const cus_segment *each = program.plan.segments; each; each = each->next)
+        for (const cus_segment *each = program.plan.view.segments; each; each = each->next)
             EXPECT_GE(each->n_variants, 2u) << "ops " << first << " and " << first + 1 << " of 8";
         if (moves(0)) { // the first op says which exec is the right one
             EXPECT_EQ(program.patched, 0u);

@@ -122,10 +122,10 @@ TEST(Growth, StepsThatPartInTheirFirstOpsAreInGraphsFromTheFirstOne) {
             for (unsigned which = 0; which < 30; which++) {
                 for (unsigned i = 0; i < alike; i++)
                     program.Op("a" + std::to_string(i), i, which % 3, 1 + which % 2);
-                const cus_segment *begun = program.plan.segment;
+                const cus_segment *begun = program.plan.view.segment;
                 for (unsigned i = 0; i < 20; i++) {
                     program.Op("k" + std::to_string((which * 31 + i * 17) % 40), i, which);
-                    foreseen += round == 7 && i == 0 && program.plan.segment == begun;
+                    foreseen += round == 7 && i == 0 && program.plan.view.segment == begun;
                 }
                 program.Sync();
             }
@@ -288,14 +288,14 @@ TEST(Growth, ShedDropsALittleAtATimeAndThenForgets) {
     for (int round = 0; round < 4; round++)
         for (unsigned which = 0; which < 10; which++)
             OwnStep(program, which, 60);
-    unsigned segments = program.plan.n_segments;
+    unsigned segments = program.plan.view.n_segments;
     ASSERT_GT(segments, 8u);
     EXPECT_TRUE(cus_plan_evict(&program.plan, 4));
-    EXPECT_EQ(program.plan.n_segments, segments - 4);
+    EXPECT_EQ(program.plan.view.n_segments, segments - 4);
     EXPECT_GT(program.plan.tree.n_nodes, 0u);
     while (cus_plan_evict(&program.plan, 4))
         ;
-    EXPECT_EQ(program.plan.n_segments, 0u);
+    EXPECT_EQ(program.plan.view.n_segments, 0u);
     EXPECT_EQ(program.plan.tree.n_nodes, 0u);
     OwnStep(program, 0, 60);
     ExpectFaithful(program);

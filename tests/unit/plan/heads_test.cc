@@ -41,7 +41,7 @@ TEST(Heads, RejoinsWhatBeginsAsTheTimeBefore) {
     for (int i = 0; i < 5; i++)
         step(false, false);
     unsigned all = indexed();
-    ASSERT_EQ(all, program.plan.n_segments);
+    ASSERT_EQ(all, program.plan.view.n_segments);
     step(false, true);
     EXPECT_EQ(indexed(), all) << "by what it began with now";
     for (int i = 0; i < 6; i++)
@@ -73,7 +73,7 @@ TEST(Heads, IsFoundByWhatItsNewGraphBeginsWith) {
         memcpy(flat, &pointer, 8);
         memcpy(flat + 8, &scalar, 4);
         cus_op head = {program.Kind("k0"), {1, 1, 1, 32, 1, 1, 0}, nullptr, flat};
-        EXPECT_EQ(program.plan.segments->head_hash, cus_op_hash(&head)) << "step " << step;
+        EXPECT_EQ(program.plan.view.segments->head_hash, cus_op_hash(&head)) << "step " << step;
     }
     EXPECT_EQ(program.built, 2u);
     ExpectFaithful(program);

@@ -89,7 +89,7 @@ TEST_F(Lately, SegmentsThatAreFormedAnewAreCountedOnce) {
         }
     };
     steps(10, false);
-    ASSERT_EQ(thirds.plan.n_segments, 3u);
+    ASSERT_EQ(thirds.plan.view.n_segments, 3u);
     steps(4, true);
     EXPECT_EQ(thirds.dropped, 0u);
     steps(60, false);
@@ -138,7 +138,7 @@ TEST_F(Lately, APlaceThatKeepsAWaiterIsABoundaryAndStaysOne) {
     auto steps = [this](unsigned n, unsigned each) {
         for (unsigned step = 0; step < n; step++) {
             for (int i = 0; i < OPS; i++) {
-                if (i == 3 && step % each == 0 && program.plan.segment)
+                if (i == 3 && step % each == 0 && program.plan.view.segment)
                     program.Flush(CUS_CUT_WATCHDOG);
                 program.Op("k" + std::to_string(i));
             }
@@ -220,7 +220,7 @@ TEST_F(Lately, ASegmentThatIsLostMoreOftenThanNotGoesHoweverLongItWasLaunched) {
     ASSERT_EQ(program.dropped, 0u);
     for (int step = 0; step < 140; step++) {
         for (int i = 0; i < OPS; i++) {
-            if (i == 1 + step % 9 && program.plan.segment)
+            if (i == 1 + step % 9 && program.plan.view.segment)
                 program.Flush(CUS_CUT_OTHER);
             program.Op("k" + std::to_string(i));
         }
@@ -233,7 +233,7 @@ TEST_F(Lately, ASegmentThatIsLostMoreOftenThanNotGoesHoweverLongItWasLaunched) {
 TEST_F(Lately, ASegmentThatIsLostNowAndThenStays) {
     for (int step = 0; step < 10000; step++) {
         for (int i = 0; i < OPS; i++) {
-            if (i == 1 + step % 9 && step % 5 < 2 && program.plan.segment)
+            if (i == 1 + step % 9 && step % 5 < 2 && program.plan.view.segment)
                 program.Flush(CUS_CUT_OTHER);
             program.Op("k" + std::to_string(i));
         }

@@ -7,7 +7,7 @@
 #include <vector>
 
 extern "C" {
-#include "shim/plan/plan.h"
+#include "shim/plan/state.h"
 }
 
 namespace {
@@ -101,13 +101,13 @@ TEST(Op, EachArgumentThatDiffersIsSeen) {
     image.expected.others = static_cast<uint16_t>(kernel.arguments.size() - 2);
     image.expected.tail = kernel.arguments.data() + 2;
     cus_plan plan = {};
-    plan.at = &image.expected;
-    EXPECT_FALSE(cus_plan_differs(&plan, kernel.params.data()));
+    plan.view.at = &image.expected;
+    EXPECT_FALSE(cus_plan_differs(&plan.view, kernel.params.data()));
     for (size_t i = 0; i < kernel.arguments.size(); i++)
         for (uint32_t byte = 0; byte < kernel.arguments[i].size; byte++) {
             kernel.values[i][byte]++;
             EXPECT_FALSE(cus_op_same_params(&kernel.op, at.values())) << i << ", " << byte;
-            EXPECT_TRUE(cus_plan_differs(&plan, kernel.params.data())) << i << ", " << byte;
+            EXPECT_TRUE(cus_plan_differs(&plan.view, kernel.params.data())) << i << ", " << byte;
             kernel.values[i][byte]--;
         }
 }

@@ -57,17 +57,17 @@ TEST(Plan, EachWordThatDiffersIsSeen) {
         cus_plan plan = {};
         uint64_t requested[kWords];
         void *params[kWords];
-        plan.at = &image.expected;
+        plan.view.at = &image.expected;
         image.expected.words = static_cast<uint16_t>(n);
         for (unsigned i = 0; i < kWords; i++) {
             image.params[i] = requested[i] = 0x0101010101010101u * i;
             params[i] = &requested[i];
         }
-        EXPECT_FALSE(cus_plan_differs(&plan, params)) << n << " words";
+        EXPECT_FALSE(cus_plan_differs(&plan.view, params)) << n << " words";
         for (unsigned i = 0; i < kWords; i++)
             for (unsigned bit : {0, 31, 32, 63}) {
                 requested[i] ^= uint64_t{1} << bit;
-                EXPECT_EQ(cus_plan_differs(&plan, params), i < n)
+                EXPECT_EQ(cus_plan_differs(&plan.view, params), i < n)
                     << n << " words, bit " << bit << " of " << i;
                 requested[i] ^= uint64_t{1} << bit;
             }
@@ -84,14 +84,14 @@ TEST(Plan, APackedBufferIsAskedForWhereItDiffers) {
         uint64_t pointer;
         uint32_t scalar;
     } flat = {101, 1};
-    ASSERT_NE(cus_plan_midst(&program.plan), nullptr);
-    cus_plan_request_flat(&program.plan, reinterpret_cast<const uint8_t *>(&flat));
-    EXPECT_EQ(program.plan.dirty[0], 0u) << "the node holds it";
+    ASSERT_NE(cus_plan_midst(&program.plan.view), nullptr);
+    cus_plan_request_flat(&program.plan.view, reinterpret_cast<const uint8_t *>(&flat));
+    EXPECT_EQ(program.plan.view.dirty[0], 0u) << "the node holds it";
     flat.scalar = 7;
-    cus_plan_request_flat(&program.plan, reinterpret_cast<const uint8_t *>(&flat));
-    EXPECT_EQ(program.plan.dirty[0], 2u);
+    cus_plan_request_flat(&program.plan.view, reinterpret_cast<const uint8_t *>(&flat));
+    EXPECT_EQ(program.plan.view.dirty[0], 2u);
     const cus_values *values = cus_plan_values(&program.plan, 1);
-    EXPECT_TRUE(cus_dims_same(values->dims, cus_plan_before(&program.plan)->dims));
+    EXPECT_TRUE(cus_dims_same(values->dims, cus_plan_before(&program.plan.view)->dims));
     EXPECT_EQ(memcmp(values->params, &flat, sizeof flat), 0);
 }
 
@@ -241,7 +241,7 @@ TEST(Plan, ForeignCutsTeachNothing) {
     for (int step = 0; step < 40; step++) {
         for (int i = 0; i < 28; i++) {
             program.Op("k" + std::to_string(i), i, i);
-            if (i == 2 && step % 3 == 0 && program.plan.segment)
+            if (i == 2 && step % 3 == 0 && program.plan.view.segment)
                 program.Flush(CUS_CUT_OTHER);
         }
         program.Sync();
@@ -334,7 +334,7 @@ TEST(Plan, LoopWithAPrologueAndRepeatedKernelsConvergesToo) {
         for (int i = 0; i < 12; i++)
             program.Op(i % 3 == 2 ? "b" + std::to_string(i) : "a", i / 2, 0);
     EXPECT_GT(program.in_graphs, 12u * 3000 * 8 / 10);
-    if (program.plan.segment)
+    if (program.plan.view.segment)
         program.Flush(CUS_CUT_OTHER);
     ExpectFaithful(program);
 }
@@ -344,7 +344,7 @@ TEST(Plan, TreeIsBounded) {
     std::mt19937 random(1);
     for (int i = 0; i < 20000; i++)
         program.Op("k" + std::to_string(random() % 50), i, i);
-    if (program.plan.segment)
+    if (program.plan.view.segment)
         program.Flush(CUS_CUT_OTHER);
     EXPECT_LE(program.plan.tree.n_nodes, 1000u);
     ExpectFaithful(program);
@@ -357,9 +357,9 @@ TEST(Plan, DroppingAHandleDropsItsSegmentsOnly) {
             program.Op("k" + std::to_string(i), i, i);
         program.Sync();
     }
-    ASSERT_EQ(program.plan.n_segments, 2u);
+    ASSERT_EQ(program.plan.view.n_segments, 2u);
     cus_plan_drop_handle(&program.plan, program.Kind("k5")->handle);
-    EXPECT_EQ(program.plan.n_segments, 1u);
+    EXPECT_EQ(program.plan.view.n_segments, 1u);
     EXPECT_EQ(program.dropped, 1u);
 }
 
@@ -446,7 +446,7 @@ TEST(Plan, StreamThatNeverEndedAStepIsSearchedForALoopSoon) {
     for (int turn = 0; turn < 100; turn++)
         for (int i = 0; i < 37; i++)
             program.Op("k" + std::to_string(i % 10), i, turn);
-    if (program.plan.segment)
+    if (program.plan.view.segment)
         program.Flush(CUS_CUT_OTHER);
     ExpectFaithful(program);
     EXPECT_GT(program.in_graphs, 37u * 100 / 2) << "params differ from turn to turn";
@@ -484,7 +484,7 @@ TEST(Plan, RandomProgramsAreFaithful) {
                                random() % 20 ? i : random() % 5, i, grid, random() % 40 ? 32 : 64);
                     if (random() % 60 == 0)
                         program.Break();
-                    if (random() % 80 == 0 && program.plan.segment)
+                    if (random() % 80 == 0 && program.plan.view.segment)
                         program.Flush((cus_cut)(random() % 4));
                     program.may_begin = random() % 50 != 0;
                 }
@@ -492,7 +492,7 @@ TEST(Plan, RandomProgramsAreFaithful) {
             if (random() % 3)
                 program.Sync();
         }
-        if (program.plan.segment)
+        if (program.plan.view.segment)
             program.Flush(CUS_CUT_OTHER);
         ExpectFaithful(program);
         if (HasFatalFailure())
@@ -577,17 +577,17 @@ TEST(Plan, RandomProgramsThatRestAreFaithful) {
             for (unsigned i = 0; i < 4 + phrase * 7; i++) {
                 program.Op("p" + std::to_string(phrase) + "_" + std::to_string(i % 6),
                            random() % 40 ? i : random() % 5, i, 1, random() % 90 ? 32 : 64);
-                if (random() % 200 == 0 && program.plan.segment)
+                if (random() % 200 == 0 && program.plan.view.segment)
                     program.Flush((cus_cut)(random() % 4));
-                if (random() % 400 == 0 && !program.plan.segment)
+                if (random() % 400 == 0 && !program.plan.view.segment)
                     kept += cus_plan_demote(&program.plan);
             }
             if (random() % 8)
                 program.Sync();
-            if (random() % 30 == 0 && !program.plan.segment)
+            if (random() % 30 == 0 && !program.plan.view.segment)
                 kept += cus_plan_demote(&program.plan);
         }
-        if (program.plan.segment)
+        if (program.plan.view.segment)
             program.Flush(CUS_CUT_OTHER);
         ExpectFaithful(program);
         if (HasFatalFailure())

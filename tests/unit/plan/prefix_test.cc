@@ -37,7 +37,7 @@ void ExpectSegmentOf(cus_node *node, void *context) {
 void ExpectWhole(const cus_plan &plan) {
     Known known = {{}, &plan};
     const cus_segment *before = nullptr;
-    for (const cus_segment *segment = plan.segments; segment;
+    for (const cus_segment *segment = plan.view.segments; segment;
          before = segment, segment = segment->next) {
         ASSERT_EQ(segment->prev, before);
         known.segments.insert(segment);
@@ -56,7 +56,7 @@ void ExpectWhole(const cus_plan &plan) {
         }
     }
     ASSERT_EQ(plan.oldest, before);
-    ASSERT_EQ(plan.n_segments, known.segments.size());
+    ASSERT_EQ(plan.view.n_segments, known.segments.size());
     cus_tree_each(const_cast<cus_tree *>(&plan.tree), ExpectSegmentOf, &known);
     for (uint64_t i = 0; plan.history && i < CUS_HISTORY; i++) {
         if (const cus_segment *segment = plan.history[i]) {
@@ -64,8 +64,8 @@ void ExpectWhole(const cus_plan &plan) {
             ASSERT_EQ(segment->used % CUS_HISTORY, i);
         }
     }
-    if (plan.segment) {
-        ASSERT_TRUE(known.segments.count(plan.segment));
+    if (plan.view.segment) {
+        ASSERT_TRUE(known.segments.count(plan.view.segment));
     }
 }
 
@@ -84,31 +84,31 @@ TEST(Prefix, RandomStepsThatBeginAlikeAreFaithful) {
                 unsigned tail = chance(12) ? random() % 40 : random() % tails;
                 unsigned length = heads + 1 + tail % 9;
                 for (unsigned i = 0; i < length; i++) {
-                    const cus_segment *begun = program.plan.segment;
-                    uint32_t deferred = cus_plan_deferred(&program.plan);
+                    const cus_segment *begun = program.plan.view.segment;
+                    uint32_t deferred = cus_plan_deferred(&program.plan.view);
                     program.failing = chance(rare) ? "h0" : "";
                     program.Op(i < heads ? "h" + std::to_string(i)
                                          : "t" + std::to_string((tail >> (i - heads) / 2) % 40) +
                                                "_" + std::to_string(i % 5),
                                chance(20) ? random() % 5 : i, i, chance(30) ? 1 + random() % 3 : 1,
                                chance(200) ? 64 : 32);
-                    turned += begun && program.plan.segment && program.plan.segment != begun &&
-                              program.plan.n == deferred + 1;
+                    turned += begun && program.plan.view.segment && program.plan.view.segment != begun &&
+                              program.plan.view.n == deferred + 1;
                     if (chance(rare))
                         program.Break();
-                    if (chance(rare) && program.plan.segment)
+                    if (chance(rare) && program.plan.view.segment)
                         program.Flush((cus_cut)(random() % 5));
                     if (chance(rare))
                         program.memory_epoch++;
                     if (chance(rare))
                         cus_plan_drop_oldest(&program.plan);
-                    if (chance(rare) && !program.plan.segment)
+                    if (chance(rare) && !program.plan.view.segment)
                         cus_plan_drop_handle(
                             &program.plan,
                             program.Kind("h" + std::to_string(random() % 3))->handle);
-                    if (chance(4 * rare) && !program.plan.segment)
+                    if (chance(4 * rare) && !program.plan.view.segment)
                         cus_plan_demote(&program.plan);
-                    if (chance(8 * rare) && !program.plan.segment)
+                    if (chance(8 * rare) && !program.plan.view.segment)
                         cus_plan_evict(&program.plan, 2);
                     program.may_begin = !chance(50);
                 }
@@ -119,7 +119,7 @@ TEST(Prefix, RandomStepsThatBeginAlikeAreFaithful) {
             if (random() % 4)
                 program.Sync();
         }
-        if (program.plan.segment)
+        if (program.plan.view.segment)
             program.Flush(CUS_CUT_OTHER);
         graphs += program.in_graphs;
         ExpectFaithful(program);
@@ -137,7 +137,7 @@ void Tail(Program &program, const std::string &name, unsigned ops = 6) {
 }
 
 cus_segment *Led(const Program &program) {
-    cus_segment *segment = program.plan.segments;
+    cus_segment *segment = program.plan.view.segments;
     while (segment && !segment->lead)
         segment = segment->next;
     return segment;
@@ -150,9 +150,9 @@ TEST(Prefix, MemoryNodesOfTheOtherSegmentAreNotReliedUponEither) {
     auto step = [&](const char *tail, uint32_t epoch) {
         program.memory_epoch = epoch;
         program.Op("copy", 7, 7);
-        const cus_segment *begun = program.plan.segment;
+        const cus_segment *begun = program.plan.view.segment;
         Tail(program, tail, 3);
-        bool turned = begun && program.plan.segments != begun;
+        bool turned = begun && program.plan.view.segments != begun;
         program.Sync();
         return turned;
     };
@@ -230,7 +230,7 @@ TEST(Prefix, AtABoundaryAllOfThemEnd) {
         Tail(program, "k");
         program.Sync();
     }
-    for (const cus_segment *segment = program.plan.segments; segment; segment = segment->next)
+    for (const cus_segment *segment = program.plan.view.segments; segment; segment = segment->next)
         for (uint32_t i = 0; i + 1 < segment->n; i++)
             EXPECT_EQ(segment->nodes[i]->boundary, CUS_BOUNDARY_NONE);
     ExpectFaithful(program);
@@ -253,7 +253,7 @@ TEST(Prefix, NoneIsMadeAcrossABoundary) {
     }
     program.may_begin = true;
     program.Op("head");
-    ASSERT_TRUE(program.plan.segment);
+    ASSERT_TRUE(program.plan.view.segment);
     Tail(program, "j");
     program.Sync();
     EXPECT_FALSE(Led(program));
@@ -281,7 +281,7 @@ TEST(Prefix, WhatIsDroppedIsWaitedForBehindWhatTheyHaveInCommon) {
                 Tail(program, tail == "k" ? "j" : "k");
             } else {
                 Tail(program, tail, 1);
-                ASSERT_EQ(program.plan.segment, led);
+                ASSERT_EQ(program.plan.view.segment, led);
                 program.Flush(CUS_CUT_OTHER);
             }
             program.Sync();
@@ -313,7 +313,7 @@ TEST(Prefix, AMarkerBeginsASegmentHereToo) {
         Tail(program, "j");
         program.Sync();
     }
-    for (const cus_segment *segment = program.plan.segments; segment; segment = segment->next)
+    for (const cus_segment *segment = program.plan.view.segments; segment; segment = segment->next)
         for (uint32_t i = 1; i < segment->n; i++)
             EXPECT_FALSE(segment->places[i].kind->step);
     EXPECT_GT(program.in_graphs, 0u);
@@ -369,7 +369,7 @@ TEST(Prefix, NothingIsLeftWhereNothingBeginsAnyMore) {
         step(true, i % 2 ? "j" : "l");
     auto beginning_with_x = [&] {
         unsigned n = 0;
-        for (const cus_segment *segment = program.plan.segments; segment; segment = segment->next)
+        for (const cus_segment *segment = program.plan.view.segments; segment; segment = segment->next)
             n += segment->places[0].kind == program.Kind("x");
         return n;
     };

@@ -14,7 +14,7 @@
 #include <vector>
 
 extern "C" {
-#include "shim/plan/plan.h"
+#include "shim/plan/state.h"
 }
 
 // What an exec stands for here: the ops that it would run.
@@ -39,7 +39,7 @@ class Program {
         cus_plan_init(&plan, &limits, &Program::Drop, this);
     }
     ~Program() {
-        if (plan.segment)
+        if (plan.view.segment)
             Flush(CUS_CUT_OTHER);
         cus_plan_clear(&plan);
     }
@@ -80,7 +80,7 @@ class Program {
         for (;;) {
             cus_proposal proposal;
             cus_offer offer = cus_plan_offer(&plan, &op, &proposal);
-            if ((offer == CUS_OFFER_DEFERRED || offer == CUS_OFFER_FULL) && plan.timed)
+            if ((offer == CUS_OFFER_DEFERRED || offer == CUS_OFFER_FULL) && plan.view.timed)
                 cus_plan_note_time(&plan, now);
             switch (offer) {
             case CUS_OFFER_DEFERRED:
@@ -122,7 +122,7 @@ class Program {
 
     // The host waits for the stream.
     void Sync() {
-        if (plan.segment)
+        if (plan.view.segment)
             Flush(CUS_CUT_OWNER);
         cus_plan_step_end(&plan);
     }
@@ -136,24 +136,24 @@ class Program {
 
     // A call that is not an op.
     void Break() {
-        if (plan.segment)
+        if (plan.view.segment)
             Flush(CUS_CUT_OWNER);
         cus_plan_break(&plan);
     }
 
     void Flush(cus_cut cut) {
-        for (uint32_t i = 0; i < plan.n; i++)
+        for (uint32_t i = 0; i < plan.view.n; i++)
             Journal(i);
-        eager += plan.n;
+        eager += plan.view.n;
         flushes++;
         cus_plan_end(&plan, {CUS_ENDED_CUT, cut, nullptr});
     }
 
     void Fire() {
         cus_variant *variant = nullptr;
-        uint32_t n = plan.segment->n;
-        cus_variant *predicted = plan.predicted;
-        cus_choice choice = cus_plan_choose(&plan, &variant);
+        uint32_t n = plan.view.segment->n;
+        cus_variant *predicted = plan.view.predicted;
+        cus_choice choice = cus_plan_choose(&plan, aside, &variant);
         mispredicted += predicted && variant != predicted;
         if (choice == CUS_CHOICE_BUILD && later && (variant = cus_plan_fall_back(&plan, true))) {
             near++;
@@ -196,6 +196,7 @@ class Program {
     cus_plan plan;
     bool hot = false; // an op in the midst of a segment is met as on the hot path
     bool may_begin = true;
+    bool aside = false; // another thread patches
     uint32_t memory_epoch = 0; // moves when memory may have gone
     bool later = false; // no further exec may be built in this step
     uint64_t now = 0;   // ns; an op comes each microsecond
@@ -219,18 +220,18 @@ class Program {
     std::map<std::string, std::unique_ptr<NamedKind>> kinds_;
 
     bool Hot(const cus_kind *kind, const uint32_t *dims, void **params) {
-        const cus_kind *expected = cus_plan_midst(&plan);
+        const cus_kind *expected = cus_plan_midst(&plan.view);
         if (expected != kind)
             return false;
-        if (!cus_dims_same(dims, cus_plan_before(&plan)->dims)) {
+        if (!cus_dims_same(dims, cus_plan_before(&plan.view)->dims)) {
             cus_dims shape;
             memcpy(shape.d, dims, sizeof shape.d);
-            if (!cus_plan_request_shape(&plan, shape, params, nullptr))
+            if (!cus_plan_request_shape(&plan.view, shape, params, nullptr))
                 return false;
-        } else if (cus_plan_differs(&plan, params)) {
-            cus_plan_request(&plan, params);
+        } else if (cus_plan_differs(&plan.view, params)) {
+            cus_plan_request(&plan.view, params);
         }
-        cus_plan_took(&plan);
+        cus_plan_took(&plan.view);
         return true;
     }
 
@@ -241,7 +242,7 @@ class Program {
 
     std::string Text(uint32_t i) {
         const cus_values *values = cus_plan_values(&plan, i);
-        return OpText(plan.segment->nodes[i]->key.kind, values->dims, values->params);
+        return OpText(plan.view.segment->nodes[i]->key.kind, values->dims, values->params);
     }
 
     void Journal(uint32_t i) { issued.push_back(Text(i)); }

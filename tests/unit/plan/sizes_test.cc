@@ -131,10 +131,10 @@ TEST(Sizes, SegmentsAreFormedAnewWhereThatIsWorthIt) {
             }
             program.Sync();
             if (step == 6)
-                before = program.plan.n_formed;
+                before = program.plan.view.n_formed;
         }
         ExpectFaithful(program);
-        return program.plan.n_formed - before;
+        return program.plan.view.n_formed - before;
     };
     EXPECT_EQ(formed(4, 500, 2400, 1300), 0u) << "sizes double at either pace";
     EXPECT_GT(formed(4, 2000, 900, 400), 0u) << "larger segments are filled in time";
@@ -150,7 +150,7 @@ TEST(Sizes, SegmentsAreFormedAnewOnceAtMost) {
     std::vector<uint64_t> formed;
     for (int step = 0; step < 1000; step++) {
         bool slow = step < 5 || (step >= 10 && step < 200);
-        program.plan.build_quota = step < 500 ? 300 : 1000;
+        program.plan.view.build_quota = step < 500 ? 300 : 1000;
         program.segments.clear();
         for (unsigned i = 0; i < 1000; i++) {
             cus_plan_paced(&program.plan, 64, 64 * (slow ? 2000 : 50));
@@ -158,12 +158,12 @@ TEST(Sizes, SegmentsAreFormedAnewOnceAtMost) {
         }
         program.Sync();
         if (step == 5 || step == 20)
-            formed.push_back(program.plan.n_formed);
+            formed.push_back(program.plan.view.n_formed);
     }
     ExpectFaithful(program);
     ExpectCut(program.segments, 1000, 300);
     EXPECT_GT(formed[1], formed[0]);
-    EXPECT_EQ(program.plan.n_formed, formed[1]);
+    EXPECT_EQ(program.plan.view.n_formed, formed[1]);
 }
 
 // Of several steps some are always formed while the host is busy: the others need not go for these.
@@ -179,7 +179,7 @@ TEST(Sizes, SegmentsAreNotFormedAnewForAFewThatASlowHostShaped) {
                 program.Sync();
             }
         ExpectFaithful(program);
-        return program.plan.n_formed;
+        return program.plan.view.n_formed;
     };
     uint64_t once = formed(0);
     EXPECT_EQ(formed(1), once + 2) << "the slow one has two segments more";
@@ -196,11 +196,11 @@ TEST(Sizes, SegmentsFollowAQuotaThatIsLargerSoon) {
     for (const auto &c : cases) {
         Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
         uint64_t formed = 0;
-        program.plan.build_quota = c.first;
+        program.plan.view.build_quota = c.first;
         for (int step = 0; step < 400; step++) {
             if (step == 4) {
-                formed = program.plan.n_formed;
-                program.plan.build_quota = c.later;
+                formed = program.plan.view.n_formed;
+                program.plan.view.build_quota = c.later;
             }
             for (unsigned i = 0; i < 1000; i++) {
                 if (i % 20 == 19)
@@ -210,7 +210,7 @@ TEST(Sizes, SegmentsFollowAQuotaThatIsLargerSoon) {
             program.Sync();
         }
         ASSERT_GT(formed, 8u);
-        EXPECT_EQ(program.plan.n_formed > formed, c.anew) << c.first << " " << c.later;
+        EXPECT_EQ(program.plan.view.n_formed > formed, c.anew) << c.first << " " << c.later;
         ExpectFaithful(program);
     }
 }
@@ -230,7 +230,7 @@ TEST(Sizes, SegmentsOfFiveShapesInTurnAreSettledInThreeRounds) {
             }
             program.Sync();
             if (step == 14) {
-                before = program.plan.n_formed;
+                before = program.plan.view.n_formed;
                 patched = program.patched;
             }
             if (step == 15)
@@ -238,7 +238,7 @@ TEST(Sizes, SegmentsOfFiveShapesInTurnAreSettledInThreeRounds) {
         }
         ExpectFaithful(program);
         EXPECT_GT(built, 5u);
-        EXPECT_EQ(program.plan.n_formed, before) << warm;
+        EXPECT_EQ(program.plan.view.n_formed, before) << warm;
         EXPECT_EQ(program.patched, patched) << warm;
         EXPECT_EQ(program.built, built) << warm;
     }
@@ -286,11 +286,11 @@ TEST(Sizes, SegmentsThatBreaksShapeAreNotFormedAnew) {
         }
         program.Sync();
         if (step == 5)
-            formed = program.plan.n_formed;
+            formed = program.plan.view.n_formed;
     }
     ExpectFaithful(program);
     EXPECT_GT(formed, 90u);
-    EXPECT_EQ(program.plan.n_formed, formed);
+    EXPECT_EQ(program.plan.view.n_formed, formed);
 }
 
 // A thread that waits for a processor in the midst of a segment has not become slow.
@@ -299,10 +299,10 @@ TEST(Sizes, OneStallSaysNothingOfTheHostsPace) {
     for (int i = 0; i < 10; i++)
         cus_plan_paced(&program.plan, 64, 64 * 100);
     cus_plan_paced(&program.plan, 64, 3000000);
-    EXPECT_LT(program.plan.ns_per_op, 200u);
+    EXPECT_LT(program.plan.view.ns_per_op, 200u);
     for (int i = 0; i < 50; i++)
         cus_plan_paced(&program.plan, 64, 64 * 8000);
-    EXPECT_GT(program.plan.ns_per_op, 7000u) << "but many do";
+    EXPECT_GT(program.plan.view.ns_per_op, 7000u) << "but many do";
 }
 
 // The smallest segments say least, but not nothing.
@@ -312,7 +312,7 @@ TEST(Sizes, FastHostThatBecomesSlowIsNoticedBySmallSegments) {
         cus_plan_paced(&program.plan, 1000, 1000 * 40);
     for (int i = 0; i < 1000; i++)
         cus_plan_paced(&program.plan, 1, 8000);
-    EXPECT_GT(program.plan.ns_per_op, 7000u);
+    EXPECT_GT(program.plan.view.ns_per_op, 7000u);
 }
 
 // The first and the last op of a segment cost the host more than those between them.
@@ -323,7 +323,7 @@ TEST(Sizes, SmallSegmentsSayLittleOfTheHostsPace) {
         cus_plan_paced(&program.plan, 23, 23 * 200);
         cus_plan_paced(&program.plan, 900, 900 * 100);
     }
-    EXPECT_LT(program.plan.ns_per_op, 120u);
+    EXPECT_LT(program.plan.view.ns_per_op, 120u);
 }
 
 TEST(Sizes, NoSegmentTakesTheHostLongToFill) {
@@ -353,9 +353,9 @@ TEST(Sizes, SegmentEndsWhereTheHostPauses) {
     auto at = [](unsigned) { return 10u; };
     EXPECT_EQ(EndsOf(SegmentsWithPause(program, 300000, 5, at)).count(11), 0u) << "not known yet";
     EXPECT_EQ(EndsOf(SegmentsWithPause(program, 300000, 20, at)).count(11), 1u);
-    unsigned formed = (unsigned)program.plan.n_formed;
+    unsigned formed = (unsigned)program.plan.view.n_formed;
     EXPECT_EQ(EndsOf(SegmentsWithPause(program, 300000, 10000, at)).count(11), 1u);
-    EXPECT_EQ(program.plan.n_formed, formed) << "for as long as it does";
+    EXPECT_EQ(program.plan.view.n_formed, formed) << "for as long as it does";
 }
 
 TEST(Sizes, SegmentEndsAtEachOfTwoPauses) {
@@ -389,7 +389,7 @@ TEST(Sizes, WhatIsNoPauseForASlowHostCutsNothing) {
             program.Sync();
         }
         ExpectFaithful(program);
-        return program.plan.n_formed;
+        return program.plan.view.n_formed;
     };
     EXPECT_EQ(formed(60000), formed(0)) << "7 ops take as long";
     EXPECT_GT(formed(120000), formed(0));
@@ -399,9 +399,9 @@ TEST(Sizes, ShortPausesAndThoseOfChanceCutNothing) {
     Program none, brief, chance;
     SegmentsWithPause(none, 0, 300, [](unsigned) { return 10u; });
     SegmentsWithPause(brief, 30000, 300, [](unsigned) { return 10u; });
-    EXPECT_EQ(brief.plan.n_formed, none.plan.n_formed);
+    EXPECT_EQ(brief.plan.view.n_formed, none.plan.view.n_formed);
     SegmentsWithPause(chance, 300000, 300, [](unsigned step) { return step * 7 % 64; });
-    EXPECT_EQ(chance.plan.n_formed, none.plan.n_formed);
+    EXPECT_EQ(chance.plan.view.n_formed, none.plan.view.n_formed);
 }
 
 TEST(Sizes, OpsAreTimedSeldom) {
@@ -409,7 +409,7 @@ TEST(Sizes, OpsAreTimedSeldom) {
     unsigned timed = 0, steps = 1024;
     for (unsigned step = 0; step < steps; step++) {
         program.Op("a");
-        timed += program.plan.timed;
+        timed += program.plan.view.timed;
         program.Op("b");
         program.Sync();
     }

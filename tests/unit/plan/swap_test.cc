@@ -18,7 +18,7 @@ void Warm(Program *program) {
 }
 
 cus_segment *Largest(const Program &program) {
-    cus_segment *largest = program.plan.segments;
+    cus_segment *largest = program.plan.view.segments;
     for (cus_segment *segment = largest; segment; segment = segment->next)
         if (segment->n > largest->n)
             largest = segment;

@@ -152,7 +152,7 @@ TEST(Variants, OneIsBuiltWhenPatchingHasCostAsMuch) {
 // What is patched beside the program's thread costs the program nothing: a few graphs are enough.
 TEST(Variants, AFewAreEnoughWherePatchingCostsNothing) {
     Program program(Limits(1000));
-    program.plan.aside = true;
+    program.aside = true;
     Rounds(program, 60, 20);
     EXPECT_EQ(program.built, (unsigned)CUS_VARIANTS_FEW);
     program.ResetCounts();
@@ -160,7 +160,7 @@ TEST(Variants, AFewAreEnoughWherePatchingCostsNothing) {
     EXPECT_EQ(program.built, 0u);
     EXPECT_EQ(program.exact + program.near, 10u * 20);
     EXPECT_GE(program.exact, 10u * (CUS_VARIANTS_FEW - 1)) << "all but one stay what they are";
-    program.plan.aside = false; // that has ended
+    program.aside = false; // that has ended
     Rounds(program, 40, 20);
     EXPECT_EQ(program.built, 20u - CUS_VARIANTS_FEW);
     ExpectFaithful(program);
@@ -225,7 +225,7 @@ TEST(Variants, FurtherOnesMakeRoomForTheFirstOfAnotherSegment) {
         program.Sync();
     }
     both(true);
-    ASSERT_TRUE(program.plan.segment && program.plan.n == OPS / 2) << "a segment without a graph";
+    ASSERT_TRUE(program.plan.view.segment && program.plan.view.n == OPS / 2) << "a segment without a graph";
     for (unsigned i = 1; i <= 3; i++) {
         EXPECT_TRUE(cus_plan_drop_oldest(&program.plan));
         EXPECT_EQ(program.dropped, i);
@@ -311,7 +311,7 @@ void WantTwice(Program &program, int shapes) {
         if (step < 2)
             program.Sync();
     }
-    ASSERT_TRUE(program.plan.segment && program.plan.segment->n == 2 * OPS);
+    ASSERT_TRUE(program.plan.view.segment && program.plan.view.segment->n == 2 * OPS);
 }
 
 // All that is beyond the first would not be enough: none of it goes.
@@ -377,7 +377,7 @@ TEST(Variants, AreFormedAnewShareByShare) {
     unsigned most = 0, all = 0;
     for (int step = 0; step < 30 * SHAPES; step++) {
         unsigned before = program.dropped;
-        program.plan.build_quota = SHARE;
+        program.plan.view.build_quota = SHARE;
         for (int i = 0; i < 2 * HALF; i++) {
             if (i == HALF && step < 10)
                 program.Break(); // this boundary is forgotten when the shapes have graphs

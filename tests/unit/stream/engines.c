@@ -7,7 +7,7 @@ static const struct cus_engine *last_engine(void) {
 }
 
 uint32_t last_engine_share(void) {
-    return last_engine()->plan.build_quota;
+    return last_engine()->view.build_quota;
 }
 
 uint64_t last_engine_steps(void) {

@@ -83,7 +83,7 @@ _Static_assert((int)HOT_LINE == (int)CUS_LINE, "the same");
 
 void hot_writes(struct hot_memory written[2]) {
     const struct cus_engine *engine = cus_thread_self.pending;
-    const struct cus_segment *segment = engine->plan.segment;
+    const struct cus_segment *segment = engine->view.segment;
     written[0].begin = (uintptr_t)engine;
     written[0].end = written[0].begin + sizeof *engine;
     written[1].begin = (uintptr_t)segment->requested;

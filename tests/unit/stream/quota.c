@@ -15,7 +15,7 @@ void quota_ops(uint32_t ops, bool in_graphs) {
 }
 
 uint32_t quota_segment(void) {
-    return engine.plan.build_quota;
+    return engine.view.build_quota;
 }
 
 static bool build(uint32_t nodes, uint64_t ns, uint64_t waited_ns, bool advised) {
