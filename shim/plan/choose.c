@@ -52,11 +52,44 @@ enum {
     LIKELY = 7,
     /* If more than one slot in LOST_PART was taken from other shapes, the table doubles. */
     LOST_PART = 16,
+    /* For FIRST_EXECS steps after a first graph was put off, and while a segment waits for one, no
+     * segment gets a further graph. After these steps the waiting segment may never come again. */
+    FIRST_EXECS = 8,
     /* The bits of a slot that count. The other bits are the signature's. */
     COUNT = 15,
 };
 
 _Static_assert(OFTEN <= COUNT, "so often can be counted");
+
+/* ---- the deferred ops ---- */
+
+uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
+    uint32_t n = plan->view.segment->n;
+    for (uint32_t at = from; at < n; at = (at / 64 + 1) * 64) {
+        uint64_t word = plan->view.dirty[at / 64] >> at % 64;
+        if (word)
+            return at + (uint32_t)__builtin_ctzll(word);
+    }
+    return n;
+}
+
+bool cus_plan_reshapes(const struct cus_plan *plan, uint32_t i) {
+    return plan->view.reshapes[i / 64] >> i % 64 & 1;
+}
+
+uint32_t cus_plan_n_dirty(const struct cus_plan *plan) {
+    uint32_t n = 0;
+    for (uint32_t word = 0; word < (plan->view.segment->n + 63) / 64; word++)
+        n += (uint32_t)__builtin_popcountll(plan->view.dirty[word]);
+    return n;
+}
+
+const struct cus_values *cus_plan_values(const struct cus_plan *plan, uint32_t i) {
+    return cus_image_op(cus_choose_is_dirty(&plan->view, i) ? plan->view.segment->requested
+                                                            : plan->view.predicted->image,
+                        plan->view.segment, i);
+}
+
 
 /* Once memory may have been freed, the content of memset and copy nodes counts as unknown. */
 void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
@@ -258,6 +291,10 @@ static bool came_before(struct cus_plan *plan, uint32_t i) {
     params.hi ^= params.hi >> 32;
     bool lost;
     return meet(plan, params, &lost) > 0;
+}
+
+bool cus_plan_put_off_lately(const struct cus_plan *plan) {
+    return plan->n_waiting && plan->turns - plan->put_off < FIRST_EXECS;
 }
 
 static bool may_have_more(const struct cus_plan *plan) {

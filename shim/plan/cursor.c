@@ -165,6 +165,15 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
     return node;
 }
 
+enum cus_step_class cus_plan_step(const struct cus_plan *plan, const struct cus_op *op) {
+    uint64_t tokens;
+    return op->kind->step ? cus_step_classify(op->kind->step, op->dims, &tokens) : plan->step;
+}
+
+bool cus_plan_allows(const struct cus_plan *plan, const struct cus_op *op) {
+    return cus_dispatch_allows(&plan->dispatch, cus_plan_step(plan, op), op->kind);
+}
+
 static void count_only(struct cus_plan *plan) {
     plan->view.step_ops++;
     plan->unsynced++;

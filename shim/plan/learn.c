@@ -8,7 +8,6 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/plan/advice.h"
-#include "shim/plan/sizes.h"
 #include "shim/plan/variants.h"
 
 enum {
@@ -306,6 +305,29 @@ void cus_plan_drop_handle(struct cus_plan *plan, const void *handle) {
         if (!handle || holds(segment, handle))
             cus_learn_drop(plan, segment);
     }
+}
+
+void cus_plan_clear(struct cus_plan *plan) {
+    cus_plan_drop_handle(plan, NULL);
+    cus_tree_clear(&plan->tree);
+    plan->tree.root.path = plan->seed;
+    cus_loop_free(&plan->loop);
+    cus_merges_clear(&plan->merges);
+    cus_mem_shrink(plan->sig_counts);
+    plan->sig_counts = NULL;
+    cus_mem_shrink(plan->history);
+    plan->history = NULL;
+    plan->cur = &plan->tree.root;
+    plan->turns++;
+    plan->step = CUS_STEP_UNKNOWN;
+    plan->dispatch = (struct cus_dispatch){.mode = plan->limits.mode};
+    plan->sig = (struct cus_signature){0, 0};
+    plan->view.step_ops = plan->advised_ops = 0;
+    plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
+    plan->loop_ops = 0;
+    plan->now.n = 0;
+    plan->last.n = 0; /* its names belong to kinds that may be freed */
+    plan->now.graphs = plan->last.graphs = false;
 }
 
 bool cus_plan_evict(struct cus_plan *plan, unsigned n) {

@@ -18,9 +18,6 @@
 #include "shim/plan/sizes.h"
 #include "shim/plan/variants.h"
 
-/* For FIRST_EXECS steps after a first graph was put off, and while a segment waits for one, no
- * segment gets a further graph. After these steps the waiting segment may never come again. */
-enum { FIRST_EXECS = 8 };
 /* If one node in SWAP_PART or more differ, the images are swapped and the other nodes copied. */
 enum { SWAP_PART = 4 };
 
@@ -40,29 +37,6 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     plan->cur = &plan->tree.root;
     plan->ramp.size = limits->segment_first;
     cus_sizes_begin(plan);
-}
-
-void cus_plan_clear(struct cus_plan *plan) {
-    cus_plan_drop_handle(plan, NULL);
-    cus_tree_clear(&plan->tree);
-    plan->tree.root.path = plan->seed;
-    cus_loop_free(&plan->loop);
-    cus_merges_clear(&plan->merges);
-    cus_mem_shrink(plan->sig_counts);
-    plan->sig_counts = NULL;
-    cus_mem_shrink(plan->history);
-    plan->history = NULL;
-    plan->cur = &plan->tree.root;
-    plan->turns++;
-    plan->step = CUS_STEP_UNKNOWN;
-    plan->dispatch = (struct cus_dispatch){.mode = plan->limits.mode};
-    plan->sig = (struct cus_signature){0, 0};
-    plan->view.step_ops = plan->advised_ops = 0;
-    plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
-    plan->loop_ops = 0;
-    plan->now.n = 0;
-    plan->last.n = 0; /* its names belong to kinds that may be freed */
-    plan->now.graphs = plan->last.graphs = false;
 }
 
 #ifdef CUS_CHECKS
@@ -92,44 +66,12 @@ const struct cus_segment_list *cus_plan_last_list(const struct cus_plan *plan) {
     return &plan->last;
 }
 
-/* ---- which deferred ops differ ---- */
-
-uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from) {
-    uint32_t n = plan->view.segment->n;
-    for (uint32_t at = from; at < n; at = (at / 64 + 1) * 64) {
-        uint64_t word = plan->view.dirty[at / 64] >> at % 64;
-        if (word)
-            return at + (uint32_t)__builtin_ctzll(word);
-    }
-    return n;
-}
-
-bool cus_plan_reshapes(const struct cus_plan *plan, uint32_t i) {
-    return plan->view.reshapes[i / 64] >> i % 64 & 1;
-}
-
-uint32_t cus_plan_n_dirty(const struct cus_plan *plan) {
-    uint32_t n = 0;
-    for (uint32_t word = 0; word < (plan->view.segment->n + 63) / 64; word++)
-        n += (uint32_t)__builtin_popcountll(plan->view.dirty[word]);
-    return n;
-}
-
 /* ---- matching ---- */
 
 const struct cus_kind *cus_plan_expected(const struct cus_plan *plan) {
     if (plan->view.segment)
         return plan->view.segment->places[plan->view.n].kind;
     return plan->cur->expect ? plan->cur->expect->key.kind : NULL;
-}
-
-enum cus_step_class cus_plan_step(const struct cus_plan *plan, const struct cus_op *op) {
-    uint64_t tokens;
-    return op->kind->step ? cus_step_classify(op->kind->step, op->dims, &tokens) : plan->step;
-}
-
-bool cus_plan_allows(const struct cus_plan *plan, const struct cus_op *op) {
-    return cus_dispatch_allows(&plan->dispatch, cus_plan_step(plan, op), op->kind);
 }
 
 static enum cus_offer offer_to_segment(struct cus_plan *plan, const struct cus_op *op,
@@ -304,10 +246,6 @@ void cus_plan_put_off(struct cus_plan *plan) {
     segment->waits = true;
 }
 
-bool cus_plan_put_off_lately(const struct cus_plan *plan) {
-    return plan->n_waiting && plan->turns - plan->put_off < FIRST_EXECS;
-}
-
 static void begin(struct cus_plan *plan, const struct cus_op *op) {
     cus_cursor_leave(plan);
     plan->view.segment = next_segment(plan);
@@ -349,12 +287,6 @@ void cus_plan_note_time(struct cus_plan *plan, uint64_t ns) {
         plan->gap.behind = plan->view.n - 2;
     }
     plan->gap.last = ns;
-}
-
-const struct cus_values *cus_plan_values(const struct cus_plan *plan, uint32_t i) {
-    return cus_image_op(cus_choose_is_dirty(&plan->view, i) ? plan->view.segment->requested
-                                                            : plan->view.predicted->image,
-                        plan->view.segment, i);
 }
 
 void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32_t i, bool known) {
