@@ -90,7 +90,6 @@ const struct cus_values *cus_plan_values(const struct cus_plan *plan, uint32_t i
                         plan->view.segment, i);
 }
 
-
 /* Once memory may have been freed, the content of memset and copy nodes counts as unknown. */
 void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
     const struct cus_segment *segment = plan->view.segment;
