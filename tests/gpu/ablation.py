@@ -4,6 +4,7 @@
 Runs on a machine with a GPU from the root of the tree, with the files that `tools/gpu-check --ablation --build-only` put into .carry/. In a turn
 each program runs twice with everything, and once without each mechanism. A cell of the table is the median without the mechanism divided by the
 median with everything: above 1 the mechanism gains. The spread is the largest difference of the two equal runs of a turn.
+With --against the other runs are those of other libraries, or of none, in place of .carry/libcusplice.so: above 1 that one is slower.
 ablation.md and ablation.json are written again after each turn. Exit status: 0 if all results were equal, 1 otherwise, 2 if nothing was measured.
 """
 
@@ -24,6 +25,7 @@ from cases import BATCHES, tokens_per_second  # noqa: E402
 from child import Runner  # noqa: E402
 
 WITH = ("all", "all again")  # the variants without nothing
+PLAIN = "plain"  # the variant without a library
 LOST = 0.02  # of a program's time, beyond the spread: what a mechanism has to gain
 TABLE = os.path.join(run_all.ROOT, "shim", "base", "pays.def")
 ENGINES = ("unet", "hf-whisper", "ct2-gpt2")
@@ -35,6 +37,13 @@ def rows():
         names = re.findall(r'^PAYS\(\w+, "(\w+)"', f.read(), re.M)
     first = [name.split("_")[0] for name in names]
     return names, list(dict.fromkeys(word if first.count(word) > 1 else name for name, word in zip(names, first)))
+
+
+def environment_of(variant):
+    """What is set for a run: a mechanism to leave out, or another library, whose name has a slash."""
+    if variant in WITH or variant == PLAIN:
+        return {}
+    return {"LD_PRELOAD": os.path.abspath(variant)} if "/" in variant else {"CUSPLICE_WITHOUT": variant}
 
 
 # The programs
@@ -49,7 +58,7 @@ class Program:
 
     def call(self, runner, variants):
         """One turn: what became of each variant, in their order."""
-        jobs = [(self.argv, "preload", {**(self.env or {}), **({} if name in WITH else {"CUSPLICE_WITHOUT": name})}) for name in variants]
+        jobs = [(self.argv, PLAIN if name == PLAIN else "preload", {**(self.env or {}), **environment_of(name)}) for name in variants]
         if self.way in ("alone", "free"):
             return [runner.run(*job, limit=self.limit, native=self.native, settled=self.way == "alone") for job in jobs]
         return runner.in_turn(jobs, self.limit, native=self.native, meet=self.way == "meet", turn=0.1 if self.native else 0.3)
@@ -240,7 +249,7 @@ def engine(book, folder, library, name, variants, turns, left):
 
     class Trial(try_all.Trial):
         def environment(self, run, base):
-            return {**super().environment(run, base), **({} if run.variant in WITH else {"CUSPLICE_WITHOUT": run.variant.replace("+", ",")})}
+            return {**super().environment(run, base), **environment_of(run.variant.replace("+", ","))}
 
         def write(self):
             book.runs[name] = {}
@@ -267,6 +276,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog=f"mechanisms: {', '.join(names)}; or the first word of several")
     parser.add_argument("--only", metavar="WORD,...", help="programs with one of these words in their name (--list)")
     parser.add_argument("--without", metavar="NAME,...", default=",".join(words), help=f"these mechanisms ({','.join(words)}); several at once with + between them")
+    parser.add_argument("--against", metavar="LIBRARY,...", help=f"compare with these libraries, or with {PLAIN}, in place of leaving mechanisms out")
     parser.add_argument("--turns", type=int, default=3, help="of each program (3)")
     parser.add_argument("--deadline", type=int, default=540, help="seconds after which nothing begins that would not be over by then (540)")
     parser.add_argument("--engines", metavar="DIR", help=f"a copy of shared/engines with its packs: {', '.join(ENGINES)} as well")
@@ -277,6 +287,12 @@ def arguments():
     parser.add_argument("--carry", default=os.path.join(run_all.ROOT, ".carry"), help="folder of the built programs")
     parser.add_argument("--python", help="the Python that has the frameworks (this one by default)")
     args = parser.parse_args()
+    if args.against:
+        args.without = args.against.split(",")
+        for library in args.without:
+            if library != PLAIN and not ("/" in library and os.path.exists(library)):
+                parser.error(f"--against {library}: there is no such file; a library in this folder is ./{library}")
+        return args
     args.without = [name.replace("+", ",") for name in args.without.split(",")]
     for word in ",".join(args.without).split(","):
         if not any(name == word or name.startswith(word + "_") for name in names):
@@ -288,12 +304,16 @@ class Ablated(Runner):
     library = property(lambda self: os.path.join(self.carry, "libcusplice-ablation.so"))
 
 
+class Compared(Runner):
+    """The library as it is used."""
+
+
 def main():
     args, begin = arguments(), time.monotonic()
     if args.merge:
         book = merged(args.merge, args.out)
         return conclude(book)
-    runner = Ablated(run_all.ROOT, os.path.abspath(args.carry), tempfile.mkdtemp(prefix="cusplice-ablation-"), args.python)
+    runner = (Compared if args.against else Ablated)(run_all.ROOT, os.path.abspath(args.carry), tempfile.mkdtemp(prefix="cusplice-ablation-"), args.python)
     known = programs(runner, args.short)
     names = [name for name in [*known, *ENGINES] if not args.only or any(word in name for word in args.only.split(","))]
     if args.list or not names:
@@ -301,7 +321,7 @@ def main():
         return 0 if args.list else 2
     found = run_all.gpu()
     if not found or not os.path.exists(runner.library):
-        print(f"ablation: {'no GPU on this machine' if not found else runner.library + ' is missing; tools/gpu-check --ablation --build-only makes it'}", file=sys.stderr)
+        print(f"ablation: {'no GPU on this machine' if not found else runner.library + ' is missing; tools/gpu-check --ablation --build-only makes both'}", file=sys.stderr)
         return 2
     facts = run_all.facts_of(found, runner, "tests/gpu/ablation.py")
     book = Book(args.out, facts, args.without)

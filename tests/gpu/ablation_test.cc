@@ -106,6 +106,24 @@ TEST_F(Ablation, TurnsOfSeveralRunsAreAddedUp) {
         << Read("all/ablation.md");
 }
 
+/* The stand-in tells by what is preloaded into it. */
+TEST_F(Ablation, ALibraryIsComparedWithAnotherOneAndWithNone) {
+    Furnish("Some GPU", kAnyLibrary, "libcusplice.so");
+    Furnish("Some GPU", kAnyLibrary, "libold.so");
+    Script("carry/hostloop", "ns=1000\n"
+                             "case $LD_PRELOAD in\n"
+                             "*/libold.so) ns=1100 ;;\n"
+                             "'') ns=3000 ;;\n"
+                             "esac\n"
+                             "echo '{\"wall_ns\": '$ns', \"checksum\": \"ab\"}'");
+    std::string old = dir_ + "/carry/libold.so";
+    EXPECT_EQ(Run("--only 'hostloop endless' --against plain," + old), 0) << Read("log");
+    std::string row = "| hostloop endless | 3 | 0.000 | **3.000** gains | **1.100** gains |";
+    EXPECT_NE(Read("out/ablation.md").find(row), std::string::npos) << Read("out/ablation.md");
+    EXPECT_EQ(Run("--against " + old + ".gone"), 2);
+    EXPECT_NE(Read("log").find("there is no such file"), std::string::npos) << Read("log");
+}
+
 TEST_F(Ablation, AMechanismThatThereIsNotIsNamed) {
     EXPECT_EQ(Run("--without repeat,twin"), 2);
     EXPECT_NE(Read("log").find("no mechanism twin"), std::string::npos) << Read("log");
