@@ -141,6 +141,8 @@ TEST(Sizes, SegmentsAreFormedAnewWhereThatIsWorthIt) {
     EXPECT_EQ(formed(64, 50, 2000, 100), 0u) << "the step is one segment at either pace";
     EXPECT_EQ(formed(4, 1000, 100, 60), 0u) << "four segments, and the GPU waits for none";
     EXPECT_GT(formed(4, 1000, 900, 250), 0u) << "fewer segments";
+    EXPECT_EQ(formed(4, 400, 290, 200), 0u) << "the host is hardly faster";
+    EXPECT_GT(formed(4, 400, 310, 200), 0u);
     EXPECT_GT(formed(64, 500, 2000, 100), 0u);
 }
 
