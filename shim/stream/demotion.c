@@ -6,8 +6,7 @@
  * on program threads under the engine's lock, after an op that was issued eagerly. The functions
  * that see passed ops run without a lock and never call the driver.
  * Time without patience divided by time with it (tests/gpu/RESULTS.md, H100): growth of 100 orders
- * 2.42, decode host 1.20; GPT-2 of CTranslate2 0.744, where it costs. One part alone, decode host:
- * no patience for what is built 1.037, WASTED 1.022, HALVED 1.026.
+ * 2.42, decode host 1.20; GPT-2 of CTranslate2 0.744, where it costs.
  */
 #include "shim/stream/demotion.h"
 #include "shim/base/pays.h"
@@ -34,8 +33,10 @@ enum {
     /* A demoted stream that repeats but ends no step is tried again after at most this many ops. */
     WAKE_UNSYNCED = 16384,
     /* Patience: ops for which a repeating stream is not demoted, because its graphs are not built
-     * yet. */
+     * yet. It lasts at least until every op came often enough to be built. In a window that pays,
+     * each op in a graph uses up PATIENCE_PAID ops of patience. */
     PATIENCE = 262144,
+    PATIENCE_PAID = 8,
     /* Where no graphs can come of the ops, each op uses up so many ops of patience. */
     WASTED = 8,
     /* A repeating stream is tried again if the graph budget holds graphs for a fourth of its
@@ -132,6 +133,10 @@ static void leave_alone(struct cus_engine *engine) {
 
 /* The window paid. If half of its ops were in graphs, the stream counts as new again. */
 static void paid(struct cus_demotion_state *demotion, const struct cus_account *window) {
+    uint64_t patience =
+        PATIENCE_PAID * window->in_graphs; /* ops that are being learned use up no patience */
+    if (CUS_PAYS(PATIENCE_PAID))
+        demotion->patience -= patience < demotion->patience ? patience : demotion->patience;
     if (window->in_graphs * 2 < window->ops)
         return;
     demotion->sleep = 0;
@@ -147,11 +152,18 @@ static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
     if (woken_by == CUS_WAKE_REPEATS) {
         uint32_t before = demotion->unpaid ? demotion->unpaid - 1 : 0;
         uint64_t turns = (uint64_t)cus_options()->warmup + 1;
-        demotion->learned = turns * __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
-        demotion->tried = PATIENCE >> halvings(before);
+        uint64_t learning = turns * __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
+        demotion->patience = PATIENCE >> halvings(before);
+        if (demotion->patience < learning)
+            demotion->patience = learning;
+        demotion->learned = learning;
+        demotion->tried = demotion->patience;
         /* `tried` keeps its value in ablation builds, because it sets how long a repeat is not
          * believed. */
-        demotion->patience = CUS_PAYS(PATIENCE_LEAST) ? demotion->tried : 0;
+        if (!CUS_PAYS(PATIENCE_LEAST))
+            demotion->patience = CUS_PAYS(PATIENCE_TURNS) ? learning : 0;
+        else if (!CUS_PAYS(PATIENCE_TURNS))
+            demotion->patience = PATIENCE >> halvings(before);
         demotion->credit = CREDIT >> halvings(before);
     }
 }

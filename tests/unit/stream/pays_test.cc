@@ -90,13 +90,13 @@ TEST_F(Pays, StreamsInTurnAreLeftAlone) {
     EXPECT_LE(Observed(late) + late.eager_by[CUS_EAGER_FLUSHED], 1000 * 1024 / 50u);
 }
 
-// A stream that was found by its repetition has the patience of 262144 ops, and no more.
+// What was learned with patience, because it repeated itself, is given up as soon as anything else.
 TEST_F(Pays, ABadPhaseBehindOneThatWasFoundByItsRepetitionIsLeftAloneToo) {
     Bad(100);
     Good(250);
     ASSERT_GT(Since().in_graphs, 200u * OPS);
-    Bad(1500);
-    EXPECT_LE(Observed(Since()), 262144u + 10000) << "of 360000";
+    Bad(400);
+    EXPECT_LE(Observed(Since()), 7000u) << "of 96000";
 }
 
 // The first ops say what comes; where they lie each time, they are not listened to any more.
