@@ -246,18 +246,19 @@ def engine(book, folder, library, name, variants, turns, left):
     """A program of shared/engines, by its own try_all.py: while one has the GPU the next ones import."""
     sys.path.insert(0, os.path.abspath(folder))
     try_all = importlib.import_module("try_all")
+    named = {re.sub("[,/]", "+", variant): variant for variant in variants}  # try_all.py makes lists and file names of them
 
     class Trial(try_all.Trial):
         def environment(self, run, base):
-            return {**super().environment(run, base), **environment_of(run.variant.replace("+", ","))}
+            return {**super().environment(run, base), **environment_of(named[run.variant])}
 
         def write(self):
             book.runs[name] = {}
             for result in self.results.get(name, []):
-                book.take(name, result["variant"].replace("+", ","), of_engine(result))
+                book.take(name, named[result["variant"]], of_engine(result))
             book.write()
 
-    trial = Trial(argparse.Namespace(names=[name], deadline=max(10, left()), rounds=turns, ahead=3, variants=",".join(name.replace(",", "+") for name in variants), no_cfg=True, no_diagnose=True, set=[], patience=1.0,
+    trial = Trial(argparse.Namespace(names=[name], deadline=max(10, left()), rounds=turns, ahead=3, variants=",".join(named), no_cfg=True, no_diagnose=True, set=[], patience=1.0,
                              steps=0, lib=library, name=name, presets="", out=book.folder, cpu=False, site=None))
     trial.main()
     if not trial.results.get(name):
