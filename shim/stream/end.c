@@ -49,11 +49,10 @@ static void drop_thread(struct cus_thread *thread) {
                                   .depth = thread->depth};
 }
 
-/* The order: first the threads end, which use everything. Then the engines close, so that no graph,
- * plan or kind is left that names a tally, a rule or a step. Settings are read by all of that, and
- * the process's state is used to the end. */
+/* The order: first the threads end, which use everything. Then deferred ops are issued and the
+ * engines close, so that no graph, plan or kind is left that names a tally, a rule or a step.
+ * Settings are read by all of that, and the process's state is used to the end. */
 void cus_engine_end(void) {
-    cus_engine_drain();
     cus_watchdog_drop();
     cus_submit_drop();
     cus_engine_context_gone();

@@ -175,8 +175,14 @@ TEST_F(Restart, ThreadsOfTheLibraryEndWithTheEngine) {
                                        {"CUSPLICE_DEMOTE", "no"},
                                        {"CUSPLICE_LIVE", "no"}}));
         CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        Steps(stream, fake::MakeFunctions(12), 12);
+        std::vector<CUfunction> functions = fake::MakeFunctions(12);
+        Steps(stream, functions, 12);
         EXPECT_GT(Threads(), before);
+        // Each engine has a watchdog.
+        uint64_t flushes = fake::Counters().flushes[CUS_CAUSE_WATCHDOG];
+        EXPECT_EQ(fake::Launch(stream, functions[0], 1, 2), CUDA_SUCCESS);
+        EXPECT_TRUE(
+            Within(20, [&] { return fake::Counters().flushes[CUS_CAUSE_WATCHDOG] != flushes; }));
         if (std::thread::hardware_concurrency() > 1) {
             EXPECT_GT(fake::Counters().submitted, 0u);
         }
@@ -222,6 +228,82 @@ TEST_F(Restart, AThreadThatWasThereBeforeUsesTheEngineThatIsThereNow) {
         turn++;
     }
     program.join();
+    fake::EndEngine();
+}
+
+// Of functions, code, streams, memory and the thread.
+TEST_F(Restart, WhatWasSaidToAnEngineIsUnknownToTheNext) {
+    const fake::Settings settings = {{"CUSPLICE_HOLD_US", "1000000"},
+                                     {"CUSPLICE_SEGMENT_MAX", "4"},
+                                     {"CUSPLICE_EAGER", "lib:libeager.so"}};
+    std::vector<CUfunction> functions = fake::MakeFunctions(12);
+    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    fake::Reset();
+    driver().table.cuStreamGetFlags = [](CUstream, unsigned *) { return CUDA_ERROR_UNKNOWN; };
+    ASSERT_TRUE(fake::StartEngine(settings));
+    Steps(stream, functions, 6);
+    EXPECT_EQ(fake::Counters().in_graphs, 0u);
+    cus_engine_suspend(true);
+    fake::EndEngine();
+    // This one sees no context.
+    ASSERT_TRUE(fake::StartEngine(settings));
+    cus_engine_taint(functions[0]);
+    cus_engine_note_handle(functions[1], CUS_HANDLE_KERNEL);
+    cus_engine_code_loaded(&settings, "libeager.so", 0);
+    cus_engine_code_made(functions[2], &settings);
+    fake::EndEngine();
+
+    ASSERT_TRUE(fake::StartEngine(settings));
+    Steps(stream, functions, 6);
+    uint64_t before = fake::Counters().in_graphs;
+    EXPECT_GT(before, 0u);
+    Steps(stream, functions, 1);
+    EXPECT_EQ(fake::Counters().in_graphs, before + 12);
+    fake::EndEngine();
+}
+
+// The table that they are in has grown; EndEngine asks what is left of it.
+TEST_F(Restart, RangesOfMemoryGoWithTheEngine) {
+    fake::Reset();
+    driver().table.cuMemcpyAsync = fake::Copy;
+    driver().table.cuCtxGetDevice = [](CUdevice *device) {
+        *device = 0;
+        return CUDA_SUCCESS;
+    };
+    driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids, void **values,
+                                               CUdeviceptr address) {
+        for (unsigned i = 0; i < n; i++)
+            switch (ids[i]) {
+            case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+                *(CUmemorytype *)values[i] = CU_MEMORYTYPE_DEVICE;
+                break;
+            case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+                *(int *)values[i] = 0;
+                break;
+            case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+                *(CUdeviceptr *)values[i] = address & ~4095ull;
+                break;
+            case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+                *(size_t *)values[i] = 4096;
+                break;
+            case CU_POINTER_ATTRIBUTE_CONTEXT:
+                *(CUcontext *)values[i] = (CUcontext)0x1000;
+                break;
+            default:
+                break;
+            }
+        return CUDA_SUCCESS;
+    };
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));
+    cus_copy copy = {};
+    copy.stream = {fake::MakeStream(CU_STREAM_NON_BLOCKING), CUS_ABI_LEGACY};
+    copy.bytes = 16;
+    copy.real = (void *)fake::Copy;
+    for (uint64_t i = 0; i < 200; i++) {
+        copy.dst = i << 16;
+        copy.src = 1ull << 32 | i << 16;
+        EXPECT_EQ(cus_engine_copy(&copy), CUDA_SUCCESS);
+    }
     fake::EndEngine();
 }
 
