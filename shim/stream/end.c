@@ -14,6 +14,7 @@
 #include "shim/stream/access.h"
 #include "shim/stream/advice.h"
 #include "shim/stream/check_launch.h"
+#include "shim/stream/live.h"
 #include "shim/stream/origins.h"
 #include "shim/stream/ranges.h"
 #include "shim/stream/realtime.h"
@@ -54,6 +55,7 @@ static void drop_thread(struct cus_thread *thread) {
  * Settings are read by all of that, and the process's state is used to the end. */
 void cus_engine_end(void) {
     cus_watchdog_drop();
+    cus_live_drop();
     cus_submit_drop();
     cus_engine_context_gone();
 

@@ -318,6 +318,7 @@ void cus_registry_drop(void) {
     for (uint32_t i = 0; i < cus_process.n_engines; i++) {
         struct cus_engine *engine = cus_process.engines[i];
         cus_check_free(engine->shadow);
+        cus_repeat_free(&engine->repeat);
         memset(engine, 0, sizeof *engine);
     }
     closed_engines = NULL;

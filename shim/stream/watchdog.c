@@ -160,7 +160,6 @@ void cus_watchdog_drop(void) {
     cus_watchdog_stop();
     cus_thread_await(&thread);
     started = stopping = asleep = 0;
-    cus_live_drop();
 }
 
 /* ---- for a tool that moves the clock (virtual.h) ---- */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Fails if a file of shim/ includes a header of a folder that its own folder may not use, if a folder no longer needs a folder
-that it may use, if folders use each other in a circle, or if a file of shim/stream calls a file that stands below it in ORDER.
+that it may use, if folders use each other in a circle, if a file of shim/stream calls a file that stands below it in ORDER, or if one
+has variables that cus_engine_end does not set back.
 
 Run by //tests/docs:layers_test, and by hand without arguments.
 """
@@ -28,7 +29,7 @@ MAP = {
 
 # The files of shim/stream: each calls functions of files above it alone.
 ORDER = """access fallback building origins func streams advice kinds trace ranges why live call priority room check_launch graphs submit
-deferred demotion evict reserve flush pass hangs registry realtime watchdog engine start invalidate""".split()
+deferred demotion evict reserve flush pass hangs registry realtime watchdog engine start invalidate end""".split()
 
 
 def code_of(path):
@@ -54,6 +55,18 @@ def calls_up(folder, order):
     return wrong, len(of)
 
 
+def kept(folder):
+    """The files with variables of which no function is called by cus_engine_end (end.c). A lock is free then, and a thread has ended."""
+    codes = {path.stem: code_of(path) for path in sorted((SHIM / folder).glob("*.c"))}
+    ends = re.findall(r"^    (cus_\w+)\(", codes["end"].partition("void cus_engine_end(void)")[2], re.M)
+    wrong = []
+    for name, code in codes.items():
+        variables = re.findall(r"^static (?!const\b|struct cus_lock\b|struct cus_own_thread\b)[^(){}]*?(?:;|=|\{$)", code, re.M)
+        if variables and not any(re.search(rf"^[\w \*]+\b{end}\([^;{{]*\) \{{", code, re.M) for end in ends):
+            wrong.append(f"shim/{folder}/{name}.c has variables, and cus_engine_end calls none of its functions: {variables[0]}")
+    return wrong
+
+
 def main():
     used = {folder: set() for folder in MAP}
     wrong = []
@@ -75,7 +88,7 @@ def main():
         wrong += [f"{folder} stands above {to}, which it may use" for to in allowed if to not in above]
         above.append(folder)
     up, functions = calls_up("stream", ORDER)
-    wrong += up
+    wrong += up + kept("stream")
     if functions < 100:
         wrong.append(f"only {functions} functions were found in shim/stream: the pattern of calls_up does not fit any more")
     print("\n".join(wrong) if wrong else f"{len(MAP)} folders, all includes go one way; so do the calls of {len(ORDER)} files of stream")
