@@ -38,6 +38,9 @@ static struct {
     const char *fmt;
     unsigned count;
 } repeats[SLOTS];
+static unsigned age = 1;     /* of what was said once; cus_log_drop moves it */
+static bool stuck;           /* atomic: the pipe or terminal took nothing for a second */
+static unsigned refused_log; /* as in CUS_LOG_ONCE: the log file is not used */
 
 /* ---- configuration ---- */
 
@@ -113,6 +116,18 @@ bool cus_log_on(enum cus_level level, const char *domain) {
     return (int)level <= config.level;
 }
 
+bool cus_log_first(unsigned *said) {
+    return __atomic_exchange_n(said, age, __ATOMIC_RELAXED) != age;
+}
+
+void cus_log_drop(void) {
+    memset(&config, 0, sizeof config);
+    memset(repeats, 0, sizeof repeats);
+    config.level = level_max = CUS_WARN;
+    stuck = false;
+    age++;
+}
+
 /* ---- lines ---- */
 
 /* How often a line of this format was asked for, with this time. 0: the table has no room to
@@ -134,7 +149,6 @@ static unsigned count_of(const char *fmt) {
 /* If a pipe or terminal took nothing for a second, later lines do not wait for it until it takes
  * one again. A line that cannot be written is lost; nobody could be told. */
 static void write_to(int fd, const char *text, size_t bytes) {
-    static bool stuck; /* atomic */
     int patience = __atomic_load_n(&stuck, __ATOMIC_RELAXED) ? 0 : CUS_FILE_PATIENCE_MS;
     bool written = cus_file_write(fd, text, bytes, patience);
     __atomic_store_n(&stuck, !written && errno == EAGAIN, __ATOMIC_RELAXED);
@@ -142,9 +156,8 @@ static void write_to(int fd, const char *text, size_t bytes) {
 
 /* Writes once, to where the lines go instead, why the log file is not used. */
 static void tell_refused(int fd, const char *path, const char *why) {
-    static char said; /* atomic */
     char line[LINE_BYTES];
-    if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+    if (!cus_log_first(&refused_log))
         return;
     why = cus_file_why(why);
     int bytes = snprintf(line, sizeof line, "cusplice[%d:%d] warn log: the log file %.800s: %s\n",

@@ -32,10 +32,12 @@ void cus_log_text(const char *text, unsigned bytes);
 /* As cus_log, once per process for this place in the code. */
 #define CUS_LOG_ONCE(level, domain, ...)                                                           \
     do {                                                                                           \
-        static char cus_said_;                                                                     \
-        if (cus_log_on(level, domain) && !__atomic_exchange_n(&cus_said_, 1, __ATOMIC_RELAXED))    \
+        static unsigned cus_said_;                                                                 \
+        if (cus_log_on(level, domain) && cus_log_first(&cus_said_))                                \
             cus_log(level, domain, __VA_ARGS__);                                                   \
     } while (0)
+/* Is this the first call with this word, which is 0 at first, since the last cus_log_drop? */
+bool cus_log_first(unsigned *said);
 
 /* ---- set-up; the loader of the options calls it once ---- */
 
@@ -44,6 +46,9 @@ void cus_log_text(const char *text, unsigned bytes);
  * (base/path.h), or NULL or "" for stderr. A part of `spec` that is malformed is skipped.
  */
 void cus_log_configure(const char *spec, const char *file);
+
+/* Forgets the set-up and what was said. For cus_engine_end. */
+void cus_log_drop(void);
 
 /* NULL: `spec` is well formed. Otherwise the part of `spec` that is malformed. */
 const char *cus_log_spec_error(const char *spec);

@@ -134,6 +134,12 @@ uint64_t cus_mem_failures(void) {
     return __atomic_load_n(&failures, __ATOMIC_RELAXED);
 }
 
+void cus_mem_drop(void) {
+    failures = refused = 0;
+    most = held;
+    budget = UINT64_MAX;
+}
+
 char *cus_mem_text(const char *text) {
     size_t bytes = strlen(text) + 1;
     char *copy = cus_mem_alloc(bytes);

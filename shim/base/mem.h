@@ -46,6 +46,8 @@ void cus_mem_shrink_lines(void *memory);
 char *cus_mem_text(const char *text);
 /* How often an allocation failed. The stats report it as the fallback no_memory. */
 uint64_t cus_mem_failures(void);
+/* Counts anew and forgets the budget; what is held stays counted. For cus_engine_end. */
+void cus_mem_drop(void);
 
 #ifdef __cplusplus
 }

@@ -269,9 +269,9 @@ void cus_options_free(struct cus_options *options) {
 
 /* Used if there is no memory for the real options. Its mode is off. */
 static struct cus_options fallback;
+static struct cus_options *loaded; /* atomic: set once, by the first call */
 
 const struct cus_options *cus_options(void) {
-    static struct cus_options *loaded;
     struct cus_options *options = __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
     if (options)
         return options;
@@ -300,6 +300,14 @@ const struct cus_options *cus_options(void) {
     }
     errno = saved;
     return mine;
+}
+
+void cus_options_drop(void) {
+    if (loaded && loaded != &fallback) {
+        cus_options_free(loaded);
+        cus_mem_free(loaded);
+    }
+    loaded = NULL;
 }
 
 /* ---- the table ---- */

@@ -75,6 +75,9 @@ const struct cus_options *cus_options(void);
  * `secure`: the process has raised privileges. */
 int cus_options_load(struct cus_options *out, bool secure, cus_problem_fn *problem, void *context);
 void cus_options_free(struct cus_options *options);
+/* Forgets the options of the process: the next call of cus_options loads them anew. For
+ * cus_engine_end. */
+void cus_options_drop(void);
 
 /* Sets one key, as a file or the environment gives it. False: *out is unchanged, and `problem`
  * was called. An old name sets the key too, and also counts as a problem. */

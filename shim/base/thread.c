@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@
 
 #include "shim/base/file.h"
 #include "shim/base/hazard.h"
+#include "shim/base/lock.h"
 
 /* One bit per processor; Linux has 8192 at most. */
 struct mask {
@@ -52,13 +54,16 @@ void cus_thread_note(void) {
 /* ---- start ---- */
 
 static void *begin(void *argument) {
-    const struct cus_own_thread *start = argument;
+    struct cus_own_thread *start = argument;
     pthread_setname_np(pthread_self(), start->name);
     /* On Linux each thread has its own niceness. The kernel may refuse a lower niceness than the
      * starting thread's. The new thread then runs late where processors are scarce, but it runs. */
     if (noted && CUS_HAZARD(G4))
         setpriority(PRIO_PROCESS, 0, niceness);
-    return start->run(start->argument);
+    void *result = start->run(start->argument);
+    __atomic_store_n(&start->runs, 0, __ATOMIC_RELEASE);
+    cus_futex_wake(&start->runs, INT_MAX);
+    return result;
 }
 
 /* What is asked of the kernel for a new thread; the preferred choice first. */
@@ -99,11 +104,19 @@ int cus_thread_start(struct cus_own_thread *start, pthread_t *id) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     unsigned n = sizeof ways / sizeof *ways;
+    __atomic_store_n(&start->runs, 1, __ATOMIC_RELAXED);
     for (unsigned i = CUS_HAZARD(G4) ? 0 : n - 1; i < n && error && error != EAGAIN; i++)
         error = start_so(&ways[i], start, id ? id : &unused);
+    if (error)
+        __atomic_store_n(&start->runs, 0, __ATOMIC_RELAXED);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = saved;
     return error;
+}
+
+void cus_thread_await(struct cus_own_thread *started) {
+    while (__atomic_load_n(&started->runs, __ATOMIC_ACQUIRE))
+        cus_futex_wait(&started->runs, 1, 0);
 }
 
 /* ---- urgency ---- */

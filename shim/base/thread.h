@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #ifdef __cplusplus
@@ -19,6 +20,7 @@ struct cus_own_thread {
     const char *name; /* at most 15 characters */
     void *(*run)(void *);
     void *argument;
+    uint32_t runs; /* atomic, futex: 1 until `run` has returned; cus_thread_start sets it */
 };
 
 /* Notes the processors and the niceness of the calling thread as those of the process. Called
@@ -29,6 +31,8 @@ void cus_thread_note(void);
  * processors and niceness, whatever the calling thread has. What the kernel refuses is left out.
  * Returns 0, or the error of pthread_create. `id` may be NULL. */
 int cus_thread_start(struct cus_own_thread *start, pthread_t *id);
+/* Waits until the thread has left `run`. Returns at once if it was never started. */
+void cus_thread_await(struct cus_own_thread *started);
 
 /* How far the kernel prefers a thread to ordinary ones (tid 0: the calling thread). */
 enum {

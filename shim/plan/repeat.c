@@ -41,6 +41,11 @@ bool cus_repeat_start(struct cus_repeat *repeat) {
     return true;
 }
 
+void cus_repeat_free(struct cus_repeat *repeat) {
+    cus_mem_shrink(repeat->history);
+    repeat->history = NULL;
+}
+
 static void sample(struct cus_repeat *repeat, struct cus_repeat_samples *history, uint64_t gram) {
     gram = cus_hash_second(gram);
     uint32_t *slot = &history->slots[(gram >> 32) % CUS_REPEAT_SLOTS];

@@ -49,6 +49,8 @@ static inline uint64_t cus_head_add(uint64_t head, uint64_t op) {
 /* Starts again from nothing. One caller at a time. False: no memory. The memory is kept for later
  * starts. */
 bool cus_repeat_start(struct cus_repeat *repeat);
+/* Frees the memory. Nobody feeds the object. */
+void cus_repeat_free(struct cus_repeat *repeat);
 /* Identifies what repeats, by a hash: if the last two complete windows had the same least hash,
  * returns it. Otherwise 0. */
 static inline uint64_t cus_repeat_as(const struct cus_repeat *repeat) {

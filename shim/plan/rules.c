@@ -402,9 +402,10 @@ const struct cus_rule *cus_rules_get(const struct cus_rules *rules, unsigned ind
 
 /* ---- the rules of this process ---- */
 
+static struct cus_rules none;    /* used if memory ran out */
+static struct cus_rules *loaded; /* atomic: set once, by the first call */
+
 const struct cus_rules *cus_rules(void) {
-    static struct cus_rules none; /* used if memory ran out */
-    static struct cus_rules *loaded;
     struct cus_rules *rules = __atomic_load_n(&loaded, __ATOMIC_ACQUIRE);
     if (rules)
         return rules;
@@ -427,6 +428,12 @@ const struct cus_rules *cus_rules(void) {
     }
     errno = saved;
     return rules;
+}
+
+void cus_rules_drop(void) {
+    if (loaded != &none)
+        cus_rules_free(loaded);
+    loaded = NULL;
 }
 
 void cus_rules_announce(void) {

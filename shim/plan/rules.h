@@ -80,6 +80,9 @@ unsigned cus_rules_steps(const struct cus_rules *rules);
 
 /* Called once when the engine starts: warns if no rule at all keeps a kernel out of graphs. */
 void cus_rules_announce(void);
+/* Forgets the rules of this process: the next call of cus_rules loads them anew. For
+ * cus_engine_end. */
+void cus_rules_drop(void);
 
 /* ---- loading and looking, for the launcher and the tests ---- */
 

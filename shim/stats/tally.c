@@ -69,6 +69,18 @@ struct cus_tally *cus_tally_next(struct cus_tally *before, unsigned *at) {
     return next;
 }
 
+void cus_tally_drop(void) {
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct cus_tally *next; buckets[i]; buckets[i] = next) {
+            next = buckets[i]->next;
+            cus_mem_free((void *)(uintptr_t)buckets[i]->name);
+            cus_mem_free(buckets[i]);
+        }
+    count = 0;
+    others = (struct cus_tally){.name = others.name, .kernel = true};
+    cus_tally_none = (struct cus_tally){.name = cus_tally_none.name};
+}
+
 /* ---- texts ---- */
 
 struct text {

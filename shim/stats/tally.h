@@ -41,6 +41,8 @@ struct cus_tally {
 struct cus_tally *cus_tally_of(const char *name, bool kernel);
 /* For ops that belong to no kernel, or to an unknown one. */
 extern struct cus_tally cus_tally_none;
+/* Frees all tallies. Nothing that has one is left. For cus_engine_end. */
+void cus_tally_drop(void);
 /* Walks all tallies in no order; NULL after the last. `at` is 0 at first and belongs to the
  * walk. */
 struct cus_tally *cus_tally_next(struct cus_tally *before, unsigned *at);

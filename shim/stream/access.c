@@ -40,6 +40,10 @@ bool cus_exit_give_up(void) {
     return false;
 }
 
+void cus_exit_drop(void) {
+    gave_up = 0;
+}
+
 /* At exit, a thread may sleep in the driver for ever with its engine locked. That thread is issuing
  * all that the engine deferred. The program ends without that thread, as it would without the
  * library. */

@@ -15,5 +15,7 @@ bool cus_engine_take_in_time(struct cus_engine *engine);
 /* How long a lock is waited for at exit, in ns. cus_exit_give_up: it was not had; returns false. */
 uint64_t cus_exit_patience_ns(void);
 bool cus_exit_give_up(void);
+/* No lock was missed at exit. For cus_engine_end. */
+void cus_exit_drop(void);
 
 #endif

@@ -244,6 +244,18 @@ void cus_advice_facts(struct cus_stats_cache *out) {
     };
 }
 
+void cus_advice_drop(void) {
+    cus_mem_free(read_at_start.entries);
+    cus_mem_free(advice.marks);
+    cus_mem_free(kept);
+    read_at_start = (struct cus_cache){0};
+    read_state = CUS_CACHE_NONE;
+    advice = (struct cus_advice){0};
+    kept = NULL;
+    on = have_advice = kept_full = false;
+    built = n_kept = kept_room = saves = in_file = 0;
+}
+
 /* ---- is the identity of code asked for? ---- */
 
 bool cus_engine_asks_code(void) {

@@ -19,5 +19,8 @@ void cus_advice_built(void);
 void cus_advice_facts(struct cus_stats_cache *out);
 /* Stores what this engine's segments say before they are dropped. Engine lock held. */
 void cus_advice_keep(const struct cus_engine *engine);
+/* Forgets what was read and what is kept; nothing is written. No plan has advice. For
+ * cus_engine_end. */
+void cus_advice_drop(void);
 
 #endif

@@ -41,6 +41,14 @@ struct cus_shadow *cus_check_new(void) {
     return cus_check_on() ? cus_mem_alloc(sizeof(struct cus_shadow)) : NULL;
 }
 
+void cus_check_free(struct cus_shadow *shadow) {
+    if (!shadow)
+        return;
+    cus_mem_free(shadow->requested);
+    cus_mem_free(shadow->before);
+    cus_mem_free(shadow);
+}
+
 static bool have_room(uint8_t **memory, uint64_t *room, uint64_t kept, uint64_t wanted) {
     if (wanted <= *room)
         return true;
@@ -86,14 +94,23 @@ void cus_check_ready(struct cus_engine *engine, const struct cus_variant *varian
         shadow->broken = true;
 }
 
+static uint64_t random_state = CUS_HASH_FACTOR; /* any thread; a lost update does no harm */
+static uint32_t late;                           /* atomic: times that work did not end in time */
+
+void cus_check_drop(void) {
+    random_state = CUS_HASH_FACTOR;
+    late = 0;
+    cus_report_drop();
+    cus_memory_drop();
+}
+
 /* Is this launch to be verified? The first one of each variant, then one in `verify_every`. */
 static bool wanted(const struct cus_variant *variant) {
-    static uint64_t state = CUS_HASH_FACTOR; /* written by any thread; a lost update does no harm */
-    uint64_t x = __atomic_load_n(&state, __ATOMIC_RELAXED);
+    uint64_t x = __atomic_load_n(&random_state, __ATOMIC_RELAXED);
     x ^= x << 13;
     x ^= x >> 7;
     x ^= x << 17;
-    __atomic_store_n(&state, x, __ATOMIC_RELAXED);
+    __atomic_store_n(&random_state, x, __ATOMIC_RELAXED);
     return !variant->verified || x % cus_options()->verify_every == 0;
 }
 
@@ -109,7 +126,6 @@ static bool anybody_captures(void) {
 /* Has the work of all known streams of this context ended? Work that does not end in time may wait
  * for something that the program does only after this call. */
 static bool streams_idle(const struct cus_engine *engine) {
-    static uint32_t late; /* atomic: times that work did not end in time */
     uint64_t patience =
         __atomic_load_n(&late, __ATOMIC_RELAXED) < PATIENCE ? IDLE_NS : IDLE_SHORT_NS;
     uint64_t end = cus_clock_ns() + patience;

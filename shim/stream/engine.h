@@ -31,6 +31,12 @@ void cus_engine_drain(void);
 /* In a forked child, before anything else: forgets everything, without touching the driver or a
  * lock. */
 void cus_engine_child(void);
+/* For tests and tools; the library never calls it. Ends the engine: issues everything deferred,
+ * ends the engine's threads, destroys its graphs, and sets its state, the settings, the log and
+ * the counters back to those of a new process. cus_engine_start may be called again, and reads the
+ * settings anew. The caller has set `driver` so that it works, no other thread is in the engine,
+ * and no trace is being recorded. Not called in a forked child. */
+void cus_engine_end(void);
 /* Switches deferral off for good, for the reason given, which is logged once. Flushes
  * everything. */
 void cus_engine_defer_off(const char *why);

@@ -430,3 +430,13 @@ void cus_kinds_free(struct cus_garbage garbage) {
         cus_mem_free_lines(entry);
     }
 }
+
+void cus_kinds_drop(void) {
+    struct tainted *entry, *next;
+    HASH_ITER(hh, tainted, entry, next) {
+        HASH_DEL(tainted, entry);
+        cus_mem_free(entry);
+    }
+    all_tainted = false;
+    next_kind_id = 1;
+}

@@ -103,6 +103,8 @@ struct cus_garbage {
 };
 struct cus_garbage cus_kinds_detach(struct cus_context *context);
 void cus_kinds_free(struct cus_garbage garbage);
+/* Forgets all taints, and counts kinds anew. No kind is left. For cus_engine_end. */
+void cus_kinds_drop(void);
 
 /* ---- func.c ---- */
 

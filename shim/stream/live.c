@@ -76,6 +76,15 @@ void cus_live_end(void) {
     errno = saved;
 }
 
+void cus_live_drop(void) {
+    cus_page_give_up(&page);
+    page = (struct cus_page_own){0};
+    answered = looked = 0;
+    no_waitv = placed = false;
+    path[0] = 0;
+    made = NONE;
+}
+
 /* ---- samples of host time ---- */
 
 void cus_live_sample(struct cus_samples *samples, uint64_t ns) {

@@ -16,6 +16,8 @@ void cus_live_look(void);
 void cus_live_wait(uint32_t *word, uint32_t value);
 /* The process ends: removes the page. */
 void cus_live_end(void);
+/* After cus_live_end, once the watchdog's thread has ended: unmaps the page. For cus_engine_end. */
+void cus_live_drop(void);
 void cus_live_sample(struct cus_samples *samples, uint64_t ns);
 
 #endif

@@ -90,6 +90,12 @@ void cus_origins_gone(const void *code) {
     cus_lock_give(&lock);
 }
 
+void cus_origins_drop(void) {
+    struct origin *entry, *next;
+    HASH_ITER(hh, origins, entry, next)
+    drop(entry);
+}
+
 const char *cus_origins_file(const void *handle, char name[CUS_FILE_NAME]) {
     cus_lock_take(&lock);
     const struct origin *entry = find(handle);

@@ -13,6 +13,8 @@ enum { CUS_FILE_NAME = 256 }; /* longest file name without folders, with its fin
 bool cus_origins_loaded(const void *code, const char *file, uint64_t hash);
 bool cus_origins_made(const void *made, const void *from);
 void cus_origins_gone(const void *code);
+/* Forgets all of them. For cus_engine_end. */
+void cus_origins_drop(void);
 /* Writes the name of the file that this function or kernel is from. NULL: none is known. */
 const char *cus_origins_file(const void *handle, char name[CUS_FILE_NAME]);
 

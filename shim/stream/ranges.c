@@ -33,6 +33,14 @@ void cus_ranges_forget(void) {
     cus_lock_give(&range_lock);
 }
 
+void cus_ranges_drop(void) {
+    if (ranges != first_ranges)
+        cus_mem_shrink(ranges);
+    ranges = first_ranges;
+    room = RANGES_FIRST;
+    n_ranges = victim = 0;
+}
+
 /* Replaces the reservation of an address by its mapping. True: the current context may read and
  * write the mapping.
  *

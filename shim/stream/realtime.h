@@ -15,5 +15,7 @@ bool cus_realtime_allows(struct cus_thread *thread);
 /* Looks at all threads now and then, on the watchdog's thread. True: real-time threads may keep the
  * watchdog from running; nothing is deferred, and it must look again. */
 bool cus_realtime_look(void);
+/* Forgets what was found; each thread asks anew. For cus_engine_end. */
+void cus_realtime_drop(void);
 
 #endif

@@ -50,6 +50,14 @@ static bool belongs_to(CUstream stream, CUcontext context) {
     return driver->cuStreamGetCtx(stream, &owner) == CUDA_SUCCESS && owner == context;
 }
 
+/* The object of this number that an earlier start left (cus_registry_drop), or a new one. */
+static struct cus_engine *new_object(uint32_t n) {
+    if (n == CUS_ENGINES_MAX)
+        return NULL;
+    struct cus_engine *left = cus_process.engines[n];
+    return left ? left : cus_mem_lines(cus_engine_bytes());
+}
+
 static struct cus_engine *new_engine(void) {
     struct cus_engine *engine = closed_engines;
     if (engine) {
@@ -57,7 +65,7 @@ static struct cus_engine *new_engine(void) {
         return engine;
     }
     uint32_t n = cus_process.n_engines;
-    if (n == CUS_ENGINES_MAX || !(engine = cus_mem_lines(cus_engine_bytes())))
+    if (!(engine = new_object(n)))
         return NULL;
     CUS_LOCK_RANK(&engine->lock, CUS_RANK_ENGINE);
     engine->shadow = cus_check_new();
@@ -303,4 +311,17 @@ void cus_registry_close(struct cus_engine *engine) {
     closed_engines = engine;
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
     cus_lock_give(&cus_registry_lock);
+}
+
+/* A thread may remember an engine and take its lock to see that the registry's epoch has moved. So
+ * the object stays in engines[], where the next start finds it. */
+void cus_registry_drop(void) {
+    for (uint32_t i = 0; i < cus_process.n_engines; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        cus_check_free(engine->shadow);
+        cus_repeat_free(&engine->repeat);
+        memset(engine, 0, cus_engine_bytes());
+    }
+    closed_engines = NULL;
+    cus_process.n_engines = 0;
 }

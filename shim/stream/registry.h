@@ -29,5 +29,7 @@ void cus_registry_keep_list(struct cus_engine *engine);
 /* Drops an engine's plan and private stream; the object will serve another stream. The context is
  * still alive. Engine lock held, nothing pending. */
 void cus_registry_close(struct cus_engine *engine);
+/* Forgets all engines, which are closed. For cus_engine_end. */
+void cus_registry_drop(void);
 
 #endif

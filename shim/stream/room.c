@@ -352,11 +352,16 @@ bool cus_room_idle(struct cus_context *context) {
     return nothing;
 }
 
+/* Atomic, ns: until then, work that did not end in time is expected to stay. */
+static uint64_t stays;
+
+void cus_room_drop(void) {
+    stays = 0;
+}
+
 /* Memory of destroyed graphs stays in the driver's pools. A call that needs the memory makes the
  * driver shrink the pools, which waits like enlarging them. So nothing may run. */
 bool cus_room_await_idle(struct cus_context *context) {
-    static uint64_t
-        stays; /* atomic, ns: until then, work that did not end in time is expected to stay */
     uint64_t now = cus_clock_ns();
     bool hopeless = now < __atomic_load_n(&stays, __ATOMIC_RELAXED);
     uint32_t looks = (hopeless ? GIVE_BACK_NS / 100 : GIVE_BACK_NS) / LOOK_NS;

@@ -35,6 +35,8 @@ void cus_room_forget(struct cus_context *context);
 bool cus_room_idle(struct cus_context *context);
 /* Waits until nothing runs in the context, for a second at most. No lock held. */
 bool cus_room_await_idle(struct cus_context *context);
+/* Forgets that work did not end in time. For cus_engine_end. */
+void cus_room_drop(void);
 
 /* ---- for reserve.c; build lock held ---- */
 

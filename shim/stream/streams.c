@@ -19,6 +19,8 @@ __thread struct cus_thread cus_thread_self
 struct cus_lock cus_registry_lock = CUS_LOCK_OF(CUS_RANK_REGISTRY);
 static struct cus_stream_entry *streams; /* cus_registry_lock */
 static struct cus_context *contexts; /* cus_registry_lock for changes; entries are never freed */
+/* cus_registry_lock: entries of an earlier start, to be used again. */
+static struct cus_context *spare_contexts;
 
 static unsigned hash_of_key(const void *at) {
     const struct cus_stream_key *key = at;
@@ -32,6 +34,14 @@ static struct cus_stream_key key_of(CUcontext context, CUstream handle) {
                                    CUS_HAZARD(A1) ? handle : CU_STREAM_LEGACY};
 }
 
+static struct cus_context *new_context(void) {
+    struct cus_context *context = spare_contexts;
+    if (!context)
+        return cus_mem_alloc(sizeof *context);
+    spare_contexts = context->next;
+    return context;
+}
+
 struct cus_context *cus_streams_context(CUcontext handle) {
     struct cus_thread *thread = &cus_thread_self;
     if (!handle)
@@ -42,7 +52,7 @@ struct cus_context *cus_streams_context(CUcontext handle) {
     struct cus_context *context = contexts;
     while (context && context->handle != handle)
         context = context->next;
-    if (!context && (context = cus_mem_alloc(sizeof *context))) {
+    if (!context && (context = new_context())) {
         CUS_LOCK_RANK(&context->lock, CUS_RANK_CONTEXT);
         context->handle = handle;
         context->number = cus_process.n_contexts + 1;
@@ -135,4 +145,20 @@ void cus_streams_forget(struct cus_stream_ref ref, CUcontext context) {
         cus_streams_remove(context, cus_ref_handle(ref));
     cus_lock_give(&cus_registry_lock);
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
+}
+
+/* A thread may remember a context (`last_context`), so that the object stays. */
+void cus_streams_drop(void) {
+    struct cus_stream_entry *entry, *next_entry;
+    HASH_ITER(hh, streams, entry, next_entry) {
+        HASH_DEL(streams, entry);
+        cus_mem_free(entry);
+    }
+    for (struct cus_context *context = contexts, *next; context; context = next) {
+        next = context->next;
+        memset(context, 0, sizeof *context);
+        context->next = spare_contexts;
+        spare_contexts = context;
+    }
+    contexts = NULL;
 }

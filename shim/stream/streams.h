@@ -62,5 +62,7 @@ struct cus_context *cus_streams_context(CUcontext context);
 struct cus_context *cus_streams_contexts(void);
 /* Does the program have an open capture in this context? */
 bool cus_program_captures(struct cus_context *context);
+/* Forgets all streams and contexts. No engine and no kind is left. For cus_engine_end. */
+void cus_streams_drop(void);
 
 #endif

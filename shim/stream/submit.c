@@ -46,6 +46,7 @@ static struct {
     /* Atomic: the engine for which the thread is reserved; NULL: none. */
     struct cus_engine *has;
     uint32_t asleep;                      /* atomic, futex */
+    uint32_t stops;                       /* atomic: the thread is to end */
     enum { NOT, STARTED, NEVER } started; /* atomic */
 } submitter __attribute__((aligned(CUS_LINE)));
 
@@ -116,12 +117,12 @@ static struct cus_submit *given_soon(void) {
 }
 
 /* Sets `asleep`, then reads the state. cus_submit_queue sets the state, then reads `asleep`. So one
- * of the two sees the other. */
+ * of the two sees the other. NULL: the thread is to end. */
 static struct cus_submit *given_late(void) {
     struct cus_submit *submit;
     for (;;) {
         __atomic_store_n(&submitter.asleep, 1, __ATOMIC_SEQ_CST);
-        if ((submit = given()))
+        if ((submit = given()) || __atomic_load_n(&submitter.stops, __ATOMIC_SEQ_CST))
             break;
         cus_futex_wait(&submitter.asleep, 1, 0);
     }
@@ -136,15 +137,13 @@ static void *run(void *unused) {
     cus_thread_self.depth = 1;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     cus_process.driver->cuThreadExchangeStreamCaptureMode(&mode);
-    for (;;) {
-        struct cus_submit *submit = given_soon();
-        if (!submit)
-            submit = given_late();
+    for (struct cus_submit *submit; (submit = given_soon()) || (submit = given_late());)
         if (take(submit))
             work(submit);
-    }
     return NULL;
 }
+
+static struct cus_own_thread thread = {.name = "cusplice-launch", .run = run};
 
 /* ---- who submits ---- */
 
@@ -157,11 +156,19 @@ void cus_submit_start(void) {
 }
 
 static void start(void) {
-    static struct cus_own_thread thread = {.name = "cusplice-launch", .run = run};
     bool failed = cus_thread_start(&thread, NULL) != 0;
     if (failed)
         cus_log(CUS_INFO, "stream", "no second thread could be started: nothing is submitted");
     __atomic_store_n(&submitter.started, failed ? NEVER : STARTED, __ATOMIC_RELEASE);
+}
+
+void cus_submit_drop(void) {
+    __atomic_store_n(&submitter.stops, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&submitter.asleep, 0, __ATOMIC_SEQ_CST);
+    cus_futex_wake(&submitter.asleep, 1);
+    cus_thread_await(&thread);
+    memset(&submitter, 0, sizeof submitter);
+    cus_virtual_submit = false;
 }
 
 bool cus_submit_claim(struct cus_engine *engine) {

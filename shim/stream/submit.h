@@ -60,6 +60,8 @@ enum { CUS_SUBMIT_ALL = 1 << 24 }; /* the `async_ratio` that means all of them *
 
 /* The first call of CUDA is about to be made, by this thread: counts the processors. */
 void cus_submit_start(void);
+/* Ends the submit thread, which has no segment. For cus_engine_end. */
+void cus_submit_drop(void);
 /* Should the engine's next segment be submitted, given what submitting saved so far? Call once for
  * each segment that could be. Engine lock held, here and below. */
 bool cus_submit_pays(struct cus_submit *submit);

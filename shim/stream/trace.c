@@ -87,6 +87,10 @@ static void forget(enum gone what, const void *handle) {
     cus_lock_give(&trace_lock);
 }
 
+void cus_trace_drop(void) {
+    forget(GONE_CONTEXT, NULL);
+}
+
 /* ---- streams ---- */
 
 static uint32_t context_number(CUcontext context) {

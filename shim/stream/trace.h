@@ -63,5 +63,7 @@ void cus_trace_launch(struct cus_engine *engine, const struct cus_trace_of_launc
 void cus_trace_segment(struct cus_engine *engine, const struct cus_segment *segment);
 /* The driver was asked about an address. */
 void cus_trace_range(const struct cst_range *range, CUcontext current);
+/* Forgets the numbers of streams and kinds. For cus_engine_end. */
+void cus_trace_drop(void);
 
 #endif

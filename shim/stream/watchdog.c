@@ -77,11 +77,13 @@ static void *run(void *unused) {
             cus_futex_wait(&stopping, 0, cus_process.hold_ns / 2);
             continue;
         }
-        /* Sets `asleep`, then looks at `pending`. A thread that begins to defer sets `pending`,
-         * then reads `asleep`. So one of the two sees the other. */
+        /* Sets `asleep`, then looks at `pending` and `stopping`. A thread that begins to defer sets
+         * `pending`, then reads `asleep`; cus_watchdog_stop sets `stopping`, then clears `asleep`.
+         * So one of the two sees the other. */
         __atomic_store_n(&asleep, 1, __ATOMIC_SEQ_CST);
         any = look();
-        while (!any && __atomic_load_n(&asleep, __ATOMIC_SEQ_CST)) {
+        while (!any && __atomic_load_n(&asleep, __ATOMIC_SEQ_CST) &&
+               !__atomic_load_n(&stopping, __ATOMIC_SEQ_CST)) {
             cus_live_wait(&asleep, 1);
             cus_live_look();
         }
@@ -94,12 +96,13 @@ static void *run(void *unused) {
     return NULL;
 }
 
+static struct cus_own_thread thread = {.name = "cusplice", .run = run};
+
 static void start(void) {
     uint32_t expected = 0;
     if (!__atomic_compare_exchange_n(&started, &expected, 1, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
         return;
-    static struct cus_own_thread thread = {.name = "cusplice", .run = run};
     cus_live_place();
     cus_lock_take(&self_lock);
     alive = cus_thread_start(&thread, &self) == 0;
@@ -146,11 +149,17 @@ void cus_watchdog_release(void) {
 }
 
 void cus_watchdog_stop(void) {
-    __atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&stopping, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&asleep, 0, __ATOMIC_SEQ_CST);
     cus_futex_wake(&stopping, 1);
     cus_futex_wake(&asleep, 1);
     cus_live_end();
+}
+
+void cus_watchdog_drop(void) {
+    cus_watchdog_stop();
+    cus_thread_await(&thread);
+    started = stopping = asleep = 0;
 }
 
 /* ---- for a tool that moves the clock (virtual.h) ---- */

@@ -14,6 +14,8 @@ bool cus_watchdog_kick(void);
 void cus_watchdog_hold(void);
 void cus_watchdog_release(void);
 void cus_watchdog_stop(void);
+/* Ends the thread and waits for that. For cus_engine_end. */
+void cus_watchdog_drop(void);
 /* Gives the watchdog's thread this real-time priority. False: no thread, or not permitted. */
 bool cus_watchdog_raise(int priority);
 

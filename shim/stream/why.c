@@ -44,6 +44,12 @@ void cus_why_keep_segments(struct cus_engine *engine) {
     cus_lock_give(&cus_process.list_lock);
 }
 
+void cus_why_drop(void) {
+    memset(kept, 0, sizeof kept);
+    n_kept = 0;
+    gone = gone_ops = gone_bytes = 0;
+}
+
 /* Is this step the first of its sort? Most of its ops made new nodes, and the plan had not
  * forgotten these nodes because of another step. */
 static bool is_first(const struct cus_engine *engine, uint64_t ops, uint64_t fresh) {

@@ -12,5 +12,7 @@ void cus_step_covered(struct cus_engine *engine);
 uint64_t cus_why_let_pass(void);
 /* Keeps the facts of the engine's graphs for reports before they are dropped. Engine lock held. */
 void cus_why_keep_segments(struct cus_engine *engine);
+/* Forgets these facts. For cus_engine_end. */
+void cus_why_drop(void);
 
 #endif

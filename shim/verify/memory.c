@@ -106,6 +106,12 @@ void cus_memory_gone(uint64_t address) {
     cus_lock_give(&lock);
 }
 
+void cus_memory_drop(void) {
+    cus_mem_free(allocations);
+    allocations = NULL;
+    n_allocations = room = 0;
+}
+
 /* ---- lists ---- */
 
 static void add(struct cus_range_list *list, struct cus_range range) {

@@ -15,6 +15,8 @@
 void cus_memory_made(const struct cus_driver *driver, uint64_t address);
 /* Called before the program frees, or may free, what begins at this address. */
 void cus_memory_gone(uint64_t address);
+/* Forgets all allocations. For cus_engine_end. */
+void cus_memory_drop(void);
 
 struct cus_range {
     uint64_t start, bytes;

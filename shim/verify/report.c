@@ -331,3 +331,13 @@ void cus_report_end(const char *path) {
     }
     errno = saved;
 }
+
+void cus_report_drop(void) {
+    for (; n_kept; n_kept--) {
+        cus_mem_free(kept[n_kept - 1]->kernel);
+        cus_mem_free(kept[n_kept - 1]);
+    }
+    for (; n_unstable; n_unstable--)
+        cus_mem_free(unstable[n_unstable - 1]);
+    counts = (struct cus_verify_counts){0};
+}

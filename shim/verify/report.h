@@ -50,5 +50,7 @@ bool cus_report_is_unstable(const char *kernel);
 
 /* Logs the summary, and writes the report file if the settings name one. Called once. */
 void cus_report_end(const char *path);
+/* Forgets all that was found. For cus_engine_end. */
+void cus_report_drop(void);
 
 #endif

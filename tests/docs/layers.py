@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fails if a file of shim/ includes a header of a folder that its own folder may not use, if a folder no longer needs a folder
-that it may use, if folders use each other in a circle, if another folder than plan sees the plan's private state, or if a file of
-shim/plan or shim/stream calls a file that stands below it in ORDER.
+that it may use, if folders use each other in a circle, if another folder than plan sees the plan's private state, if a file of
+shim/plan or shim/stream calls a file that stands below it in ORDER, or if a file of shim/stream has variables that cus_engine_end does
+not set back.
 
 Run by //tests/docs:layers_test, and by hand without arguments.
 """
@@ -30,7 +31,7 @@ MAP = {
 # The files of these folders: each calls functions of files above it alone. A parser whose two files call each other has one place.
 ORDER = {"plan": """advice calls loop op merges name+name_types pattern ramp repeat segment segment_list step step_read rules tree variants choose learn ends
 sizes prefix cursor plan""".split(), "stream": """access fallback building origins func streams advice kinds trace ranges why live call priority room check_launch graphs submit
-deferred demotion evict reserve flush pass hangs registry realtime watchdog engine start invalidate""".split()}
+deferred demotion evict reserve flush pass hangs registry realtime watchdog engine start invalidate end""".split()}
 
 
 def code_of(path):
@@ -55,6 +56,18 @@ def calls_up(folder, order):
             if to != name and name in order and to in order and order[to] > order[name]:
                 wrong.append(f"shim/{folder}/{name}.c calls {used} of {to}.c, which stands below it")
     return wrong, len(of)
+
+
+def kept(folder):
+    """The files with variables of which no function is called by cus_engine_end (end.c). A lock is free then, and a thread has ended."""
+    codes = {path.stem: code_of(path) for path in sorted((SHIM / folder).glob("*.c"))}
+    ends = re.findall(r"^    (cus_\w+)\(", codes["end"].partition("void cus_engine_end(void)")[2], re.M)
+    wrong = []
+    for name, code in codes.items():
+        variables = re.findall(r"^static (?!const\b|struct cus_lock\b|struct cus_own_thread\b)[^(){}]*?(?:;|=|\{$)", code, re.M)
+        if variables and not any(re.search(rf"^[\w \*]+\b{end}\([^;{{]*\) \{{", code, re.M) for end in ends):
+            wrong.append(f"shim/{folder}/{name}.c has variables, and cus_engine_end calls none of its functions: {variables[0]}")
+    return wrong
 
 
 def main():
@@ -84,6 +97,7 @@ def main():
         wrong += up
         if functions < 100:
             wrong.append(f"only {functions} functions were found in shim/{folder}: the pattern of calls_up does not fit any more")
+    wrong += kept("stream")
     ordered = " and ".join(f"{len(order)} files of {folder}" for folder, order in ORDER.items())
     print("\n".join(wrong) if wrong else f"{len(MAP)} folders, all includes go one way; so do the calls of {ordered}")
     return 1 if wrong else 0

@@ -51,12 +51,12 @@ void *Look(void *argument) {
 
 int Start(Seen *seen) {
     static cus_own_thread start;
-    start = {"cusplice-test", Look, seen};
+    start = {"cusplice-test", Look, seen, 0};
     errno = 77;
     int error = cus_thread_start(&start, nullptr);
     EXPECT_EQ(errno, 77);
-    while (!error && !seen->done)
-        usleep(100);
+    cus_thread_await(&start); // at once, if there is none
+    EXPECT_EQ(seen->done, !error);
     return error;
 }
 

@@ -5,25 +5,21 @@
 #include "tests/unit/stream/program.h"
 
 #include <fstream>
-#include <utility>
 
 const CUcontext kOther = (CUcontext)0x2000;
 
 class Adverse : public fake::ProgramTest {
   protected:
     static void SetUpTestSuite() {
-        if (std::exchange(started_, true))
-            return; // of a suite that is derived from this one
         std::string path = ::testing::TempDir() + "adverse.conf";
         std::ofstream(path) << "[rules]\nnever_defer = spin_*\n";
-        setenv("CUSPLICE_CONFIG", path.c_str(), 1);
-        setenv("CUSPLICE_HOLD_US", "1000000", 1);
-        setenv("CUSPLICE_SEGMENT_MAX", "4", 1); // the same segments at any pace of the host
         fake::Reset();
-        ASSERT_TRUE(cus_engine_start(&fake::driver().table));
+        ASSERT_TRUE(fake::StartEngine({
+            {"CUSPLICE_CONFIG", path},
+            {"CUSPLICE_HOLD_US", "1000000"},
+            {"CUSPLICE_SEGMENT_MAX", "4"}, // the same segments at any pace of the host
+        }));
     }
-
-    static inline bool started_ = false;
 
     void SetUp() override {
         ProgramTest::SetUp();

@@ -19,14 +19,13 @@ using fake::driver;
 
 const int kOps = 12;
 
-class CheckLaunch : public ::testing::Test {
+class CheckLaunch : public fake::EngineTest {
   protected:
     static void SetUpTestSuite() {
         std::string path = ::testing::TempDir() + "prove.conf";
         std::ofstream(path) << "mode = verify\nhold_us = 1000000\n[rules]\nnever_defer = spin_*\n";
-        setenv("CUSPLICE_CONFIG", path.c_str(), 1);
         fake::Reset();
-        ASSERT_TRUE(cus_engine_start(&driver().table));
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_CONFIG", path}}));
     }
 
     void SetUp() override {

@@ -1,15 +1,12 @@
 // Shared code of engine_test and hot_path_test: steps of launches in segments of four ops, and an
-// eager rule. A program that includes it starts the engine once.
+// eager rule.
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_ENGINE_H
 #define CUSPLICE_TESTS_UNIT_STREAM_ENGINE_H
 
 #include "tests/unit/stream/program.h"
 
 #include <cstdlib>
-#include <utility>
 #include <vector>
-
-namespace {
 
 using fake::Counters;
 using fake::driver;
@@ -18,16 +15,12 @@ using fake::ExpectBalance;
 class Engine : public fake::ProgramTest {
   protected:
     static void SetUpTestSuite() {
-        if (std::exchange(started_, true))
-            return;                               // of a suite that is derived from this one
-        setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
-        setenv("CUSPLICE_SEGMENT_MAX", "4", 1);   // the same segments at any pace of the host
-        setenv("CUSPLICE_EAGER", "eager_*", 1);
         fake::Reset();
-        ASSERT_TRUE(cus_engine_start(&driver().table));
+        ASSERT_TRUE(fake::StartEngine(
+            {{"CUSPLICE_HOLD_US", "1000000"}, // the watchdog has a test of its own
+             {"CUSPLICE_SEGMENT_MAX", "4"},   // the same segments at any pace of the host
+             {"CUSPLICE_EAGER", "eager_*"}}));
     }
-
-    static inline bool started_ = false;
 
     void TearDown() override {
         ProgramTest::TearDown();
@@ -82,7 +75,5 @@ class Hold : public Engine {
     }
     unsigned random_ = 1;
 };
-
-} // namespace
 
 #endif

@@ -11,13 +11,16 @@ namespace {
 
 using fake::driver;
 
+extern "C" uint64_t cus_exit_patience_ns(void); // of shim/stream/access.h, which is C alone
+
 std::atomic<bool> asleep, open_gate, drained;
 
-TEST(Exit, DoesNotWaitForAThreadThatSleepsInTheDriver) {
-    setenv("CUSPLICE_HOLD_US", "1000000", 1);
-    setenv("CUSPLICE_LOG", "error", 1);
+class Exit : public fake::EngineTest {};
+
+TEST_F(Exit, DoesNotWaitForAThreadThatSleepsInTheDriver) {
     fake::Reset();
-    ASSERT_TRUE(cus_engine_start(&driver().table));
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_LOG", "error"}}));
+    const uint64_t patience = cus_exit_patience_ns();
     std::vector<CUfunction> functions = fake::MakeFunctions(8);
     CUstream busy = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
@@ -54,6 +57,10 @@ TEST(Exit, DoesNotWaitForAThreadThatSleepsInTheDriver) {
     sleeper.join();
     leaver.join();
     EXPECT_EQ(driver().journal.size(), 1u + 8u) << "and the sleeper's ops once";
+    // The next engine is as patient as this one was.
+    EXPECT_LT(cus_exit_patience_ns(), patience);
+    fake::EndEngine();
+    EXPECT_EQ(cus_exit_patience_ns(), patience);
 }
 
 } // namespace

@@ -17,17 +17,18 @@ namespace {
 using fake::Counters;
 using fake::driver;
 
-class Growth : public ::testing::Test {
+class Growth : public fake::EngineTest {
   protected:
     static void SetUpTestSuite() {
-        setenv("CUSPLICE_GRAPH_MB", "40", 1);
-        setenv("CUSPLICE_HOST_MB", "64", 1);
-        setenv("CUSPLICE_BUILD_NODES", "64", 1);
-        setenv("CUSPLICE_SEGMENT_MAX", "32", 1); // several fit into the share of a step
         fake::Reset();
         cus_virtual.on = true;
         cus_virtual.ns = 1000000;
-        ASSERT_TRUE(cus_engine_start(&driver().table));
+        ASSERT_TRUE(fake::StartEngine({
+            {"CUSPLICE_GRAPH_MB", "40"},
+            {"CUSPLICE_HOST_MB", "64"},
+            {"CUSPLICE_BUILD_NODES", "64"},
+            {"CUSPLICE_SEGMENT_MAX", "32"}, // several fit into the share of a step
+        }));
         functions_ = fake::MakeFunctions(64);
     }
     void SetUp() override { stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING); }

@@ -37,15 +37,14 @@ void Gone(CUstream stream) {
     cus_engine_stream_gone(&ref);
 }
 
-class Moment : public testing::Test {
+class Moment : public fake::EngineTest {
   protected:
     // One segment is a step.
     static void SetUpTestSuite() {
-        setenv("CUSPLICE_SEGMENT_FIRST", "12", 1);
-        setenv("CUSPLICE_SEGMENT_MAX", "12", 1);
-        setenv("CUSPLICE_HOLD_US", "1000000", 1);
         fake::Reset();
-        ASSERT_TRUE(cus_engine_start(&driver().table));
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_SEGMENT_FIRST", "12"},
+                                       {"CUSPLICE_SEGMENT_MAX", "12"},
+                                       {"CUSPLICE_HOLD_US", "1000000"}}));
         functions = fake::MakeFunctions(OPS);
     }
     void SetUp() override {

@@ -10,9 +10,6 @@
 #include <fstream>
 #include <functional>
 #include <string>
-#include <utility>
-
-namespace {
 
 using fake::Counters;
 using fake::driver;
@@ -25,7 +22,7 @@ struct Range {
     unsigned access; // of a mapping in the reservation; 0: not mapped
 };
 
-const Range kRanges[] = {
+inline const Range kRanges[] = {
     {0x10000, 0x1000, CU_MEMORYTYPE_DEVICE, false, 0}, // device
     {0x20000, 0x1000, CU_MEMORYTYPE_HOST, false, 0},   // pinned
     {0x30000, 0x1000, CU_MEMORYTYPE_HOST, false, 0},   // pinned
@@ -35,12 +32,13 @@ const Range kRanges[] = {
     {0x52000, 0x1000, CU_MEMORYTYPE_DEVICE, false, 0}, // reserved only
     {0x53000, 0x1000, CU_MEMORYTYPE_DEVICE, false, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ},
 };
-const Range kReservation = {0x50000, 0x8000, CU_MEMORYTYPE_DEVICE, false, 0};
-const uint64_t kDevice = 0x10000, kPinned = 0x20000, kOtherPinned = 0x30000, kManaged = 0x40000,
-               kVirtual = 0x50000, kUnmapped = 0x52000, kReadOnly = 0x53000, kPageable = 0x90000;
+inline const Range kReservation = {0x50000, 0x8000, CU_MEMORYTYPE_DEVICE, false, 0};
+inline const uint64_t kDevice = 0x10000, kPinned = 0x20000, kOtherPinned = 0x30000,
+                      kManaged = 0x40000, kVirtual = 0x50000, kUnmapped = 0x52000,
+                      kReadOnly = 0x53000, kPageable = 0x90000;
 
-CUresult PointerGetAttributes(unsigned n, CUpointer_attribute *ids, void **values,
-                              CUdeviceptr address) {
+inline CUresult PointerGetAttributes(unsigned n, CUpointer_attribute *ids, void **values,
+                                     CUdeviceptr address) {
     for (const Range &range : kRanges) {
         if (address < range.start || address >= range.start + range.bytes)
             continue;
@@ -87,8 +85,8 @@ CUresult PointerGetAttributes(unsigned n, CUpointer_attribute *ids, void **value
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult AsNode(CUgraphExec exec, CUgraphNode node, CUfunction f, size_t size, uint64_t a,
-                uint32_t b) {
+inline CUresult AsNode(CUgraphExec exec, CUgraphNode node, CUfunction f, size_t size, uint64_t a,
+                       uint32_t b) {
     void *params[2] = {&a, &b};
     CUDA_KERNEL_NODE_PARAMS kernel = {};
     kernel.func = f;
@@ -98,37 +96,34 @@ CUresult AsNode(CUgraphExec exec, CUgraphNode node, CUfunction f, size_t size, u
     return driver().table.cuGraphExecKernelNodeSetParams_v2(exec, node, &kernel);
 }
 
-CUresult Fill16(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream) {
+inline CUresult Fill16(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream) {
     return fake::AsLaunch(fake::FillFunction(), n, dst, value, stream);
 }
-CUresult CopyIn(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream) {
+inline CUresult CopyIn(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream) {
     return fake::AsLaunch(fake::CopyFunction(), bytes, dst, (uint32_t)(uintptr_t)src, stream);
 }
-CUresult Fill2D(CUdeviceptr dst, size_t, unsigned char value, size_t width, size_t height,
-                CUstream stream) {
+inline CUresult Fill2D(CUdeviceptr dst, size_t, unsigned char value, size_t width, size_t height,
+                       CUstream stream) {
     return fake::AsLaunch(fake::FillFunction(), width * height, dst, value, stream);
 }
 // Of calls and libraries that the other tests have nothing to do with.
-const char *const kRules = "[rules]\neager = lib:libeager*\nnever_defer = lib:libspin.so\n"
-                           "eager = api:cuMemcpyDtoDAsync\ngraph = api:cuMemsetD16Async_ptsz\n"
-                           "eager = api:cuMemsetD16Async\nnever_defer = api:cuMemcpyHtoD*\n";
+inline const char *const kRules =
+    "[rules]\neager = lib:libeager*\nnever_defer = lib:libspin.so\n"
+    "eager = api:cuMemcpyDtoDAsync\ngraph = api:cuMemsetD16Async_ptsz\n"
+    "eager = api:cuMemsetD16Async\nnever_defer = api:cuMemcpyHtoD*\n";
 
 class Nodes : public fake::ProgramTest {
   protected:
     static void SetUpTestSuite() {
-        if (std::exchange(started_, true))
-            return;                               // of a suite that is derived from this one
-        setenv("CUSPLICE_HOLD_US", "1000000", 1); // the watchdog has a test of its own
-        setenv("CUSPLICE_SEGMENT_MAX", "4", 1);   // the same segments at any pace of the host
-        setenv("CUSPLICE_GRAPH_MB", "1", 1);
         std::string path = ::testing::TempDir() + "nodes.conf";
         std::ofstream(path) << kRules;
-        setenv("CUSPLICE_CONFIG", path.c_str(), 1);
         fake::Reset();
-        ASSERT_TRUE(cus_engine_start(&driver().table));
+        ASSERT_TRUE(fake::StartEngine(
+            {{"CUSPLICE_HOLD_US", "1000000"}, // the watchdog has a test of its own
+             {"CUSPLICE_SEGMENT_MAX", "4"},   // the same segments at any pace of the host
+             {"CUSPLICE_GRAPH_MB", "1"},
+             {"CUSPLICE_CONFIG", path}}));
     }
-
-    static inline bool started_ = false;
 
     void SetUp() override {
         ProgramTest::SetUp();
@@ -270,7 +265,5 @@ class Nodes : public fake::ProgramTest {
         return deferred;
     }
 };
-
-} // namespace
 
 #endif

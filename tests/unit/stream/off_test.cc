@@ -15,21 +15,21 @@ using fake::driver;
 std::atomic<bool> pause_at_query;
 std::atomic<bool> paused;
 
-TEST(Off, SwitchesThatPromiseCompletionForbidDeferring) {
+class Off : public fake::EngineTest {};
+
+TEST_F(Off, SwitchesThatPromiseCompletionForbidDeferring) {
     fake::Reset();
     for (const char *name :
          {"CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
           "CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_ENABLE_USER_TRIGGERED_COREDUMP"}) {
-        setenv(name, "1", 1);
-        EXPECT_FALSE(cus_engine_start(&driver().table)) << name;
-        setenv(name, "0", 1);
-        EXPECT_TRUE(cus_engine_start(&driver().table)) << name;
-        unsetenv(name);
+        EXPECT_FALSE(fake::StartEngine({{name, "1"}})) << name;
+        fake::EndEngine();
+        EXPECT_TRUE(fake::StartEngine({{name, "0"}})) << name;
+        fake::EndEngine();
     }
 }
 
-TEST(Off, NothingIsDeferredBehindTheBackOfWhoSwitchesItOff) {
-    setenv("CUSPLICE_HOLD_US", "1000000", 1);
+TEST_F(Off, NothingIsDeferredBehindTheBackOfWhoSwitchesItOff) {
     fake::Reset();
     // The last thing that is asked before ops are deferred.
     driver().table.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus *status) {
@@ -40,7 +40,7 @@ TEST(Off, NothingIsDeferredBehindTheBackOfWhoSwitchesItOff) {
         *status = CU_STREAM_CAPTURE_STATUS_NONE;
         return CUDA_SUCCESS;
     };
-    ASSERT_TRUE(cus_engine_start(&driver().table));
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));
     CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     std::vector<CUfunction> functions = fake::MakeFunctions(8);
     auto launch = [&](int i) { ASSERT_EQ(fake::Launch(stream, functions[i], 1, 2), CUDA_SUCCESS); };

@@ -14,22 +14,24 @@ using fake::driver;
 
 enum { FUNCTIONS = 64, STEP = 500, STEPS = 100, TURN = STEPS * STEP };
 
-class Patience : public ::testing::Test {
+class Patience : public fake::EngineTest {
   protected:
     void SetUp() override {
-        setenv("CUSPLICE_BUILD_US", "0", 1);
-        setenv("CUSPLICE_BUILD_NODES", "400", 1); // of the 500 of a step
-        setenv("CUSPLICE_GRAPH_MB", "256", 1);
         fake::Reset();
         cus_virtual.on = true;
         cus_virtual.ns = 1000000;
-        ASSERT_TRUE(cus_engine_start(&driver().table));
+        ASSERT_TRUE(fake::StartEngine({
+            {"CUSPLICE_BUILD_US", "0"},
+            {"CUSPLICE_BUILD_NODES", "400"}, // of the 500 of a step
+            {"CUSPLICE_GRAPH_MB", "256"},
+        }));
         functions_ = fake::MakeFunctions(FUNCTIONS + STEPS);
         stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     }
     void TearDown() override {
         cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
         cus_engine_code_gone();
+        fake::EndEngine();
     }
 
     // So many ops in an order that `seed` says; the first op of a step is its own. Returns how many

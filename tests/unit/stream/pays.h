@@ -10,25 +10,21 @@
 #include <string>
 #include <vector>
 
-namespace {
-
 using fake::Counters;
 using fake::driver;
 
 enum { OPS = 240, FUNCTIONS = 64, CHOICE = 50 };
 
-uint64_t node_ns; // what a node takes to build
-decltype(cus_driver::cuStreamBeginCapture_v2) real_begin_capture;
-uint64_t begin_ns; // what a graph waits for other threads until it is begun
-uint64_t eager_ns; // what a launch by itself takes
-decltype(cus_driver::cuLaunchKernel) real_launch;
-unsigned built; // nodes
+inline uint64_t node_ns; // what a node takes to build
+inline decltype(cus_driver::cuStreamBeginCapture_v2) real_begin_capture;
+inline uint64_t begin_ns; // what a graph waits for other threads until it is begun
+inline uint64_t eager_ns; // what a launch by itself takes
+inline decltype(cus_driver::cuLaunchKernel) real_launch;
+inline unsigned built; // nodes
 
-class Pays : public ::testing::Test {
+class Pays : public fake::EngineTest {
   protected:
     static void SetUpTestSuite() {
-        setenv("CUSPLICE_BUILD_US", "700", 1);
-        setenv("CUSPLICE_GRAPH_MB", "12", 1);
         fake::Reset();
         cus_virtual.on = true;
         cus_virtual.ns = 1000000;
@@ -47,7 +43,7 @@ class Pays : public ::testing::Test {
             cus_virtual.ns += nodes * node_ns;
             built += nodes;
         };
-        ASSERT_TRUE(cus_engine_start(&driver().table));
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_BUILD_US", "700"}, {"CUSPLICE_GRAPH_MB", "12"}}));
         functions_ = fake::MakeFunctions(FUNCTIONS);
     }
     void SetUp() override {
@@ -116,7 +112,5 @@ class Pays : public ::testing::Test {
     cus_counters before_ = {};
     CUstream stream_;
 };
-
-} // namespace
 
 #endif

@@ -1,8 +1,46 @@
 #include "tests/unit/stream/program.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <optional>
+
+#include "shim/base/clock.h"
+#include "shim/base/mem.h"
 
 namespace fake {
+namespace {
+
+bool running;
+std::vector<std::pair<std::string, std::optional<std::string>>> before; // the environment
+
+} // namespace
+
+bool StartEngine(const Settings &settings) {
+    if (std::exchange(running, true)) {
+        ADD_FAILURE() << "the engine before has not ended";
+        return false;
+    }
+    for (const auto &[name, value] : settings) {
+        const char *was = getenv(name.c_str());
+        before.emplace_back(name, was ? std::optional<std::string>(was) : std::nullopt);
+        setenv(name.c_str(), value.c_str(), 1);
+    }
+    return cus_engine_start(&driver().table);
+}
+
+void EndEngine() {
+    if (!std::exchange(running, false))
+        return;
+    Reset();
+    cus_engine_end();
+    EXPECT_EQ(cus_mem_held(), 0u) << "host memory that grew with the program";
+    cus_virtual = {};
+    for (; !before.empty(); before.pop_back())
+        if (before.back().second)
+            setenv(before.back().first.c_str(), before.back().second->c_str(), 1);
+        else
+            unsetenv(before.back().first.c_str());
+}
 
 Call::Call(CUstream stream, CUfunction f, uint64_t a, uint32_t b, unsigned grid, unsigned block)
     : a_(a), b_(b) {

@@ -1,5 +1,5 @@
 // A program on the fake driver: what it asks the library for, and what the journal and the
-// library's counters then say of it. A test starts the engine itself, with the settings that it is
+// library's counters then say of it. A suite starts the engine itself, with the settings that it is
 // about, and calls all of this from any of its threads.
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_PROGRAM_H
 #define CUSPLICE_TESTS_UNIT_STREAM_PROGRAM_H
@@ -10,9 +10,24 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fake {
+
+// Starts the engine, on the driver's table as it is now, with these environment variables. No other
+// one is running. The engine's answer.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+bool StartEngine(const Settings &settings);
+// Makes a fresh table (Reset) and ends the engine. Environment and clock are as before the start.
+// Nothing is left: the next engine is that of a new process. Does nothing if none is running.
+void EndEngine();
+
+// A suite or a test of it starts an engine, which ends with the suite.
+class EngineTest : public testing::Test {
+  protected:
+    static void TearDownTestSuite() { EndEngine(); }
+};
 
 // A launch of one of MakeFunction's as a hook describes it. A test may change `launch` before it
 // issues it; the params that it points to are in here.
@@ -47,7 +62,7 @@ cus_counters Counters();
 uint64_t ExpectBalance();
 
 // A test of steps of 12 launches on a stream. Each test begins with a fresh driver and stream.
-class ProgramTest : public testing::Test {
+class ProgramTest : public EngineTest {
   protected:
     static constexpr int kOps = 12;
 

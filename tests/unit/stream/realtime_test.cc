@@ -61,14 +61,13 @@ class Realtime : public testing::Test {
     }
 
     void Warm() {
-        setenv("CUSPLICE_HOLD_US", "2000", 1);
-        setenv("CUSPLICE_SEGMENT_FIRST", "8", 1);
         fake::Reset();
         fake::driver().fail = [](const std::string &call) {
             g_issued += call == "cuLaunchKernel" || call == "cuGraphLaunch";
             return CUDA_SUCCESS;
         };
-        ASSERT_TRUE(cus_engine_start(&fake::driver().table));
+        ASSERT_TRUE(
+            fake::StartEngine({{"CUSPLICE_HOLD_US", "2000"}, {"CUSPLICE_SEGMENT_FIRST", "8"}}));
         functions_ = fake::MakeFunctions(kOps);
         Turn();
     }
@@ -127,6 +126,22 @@ TEST_F(Realtime, WatchdogRunsAboveAThreadThatPolls) {
             Become(SCHED_OTHER, 0);
             EXPECT_EQ(Counted(), 0u);
         });
+}
+
+TEST_F(Realtime, WatchdogOfTheNextEngineRunsAboveItToo) {
+    InProcess([&] {
+        Become(SCHED_FIFO, 50);
+        Wait();
+        PollDeferred();
+        fake::EndEngine();
+        Warm();
+        Wait();
+        PollDeferred();
+        int highest = 0;
+        cus_thread_urgent(1, &highest);
+        EXPECT_EQ(highest, 51);
+        Become(SCHED_OTHER, 0);
+    });
 }
 
 // The promise with one processor: the kernel lets the watchdog in.

@@ -237,6 +237,32 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
     fake::Of(other)->busy = false;
 }
 
+TEST_F(Room, WorkThatStayedMayEndUnderTheNextEngine) {
+    static int looks;
+    auto prepare = [this] {
+        driver().table.cuMemGetInfo_v2 = [](size_t *available, size_t *total) {
+            *available = 1 << 20;
+            *total = 1 << 30;
+            return CUDA_SUCCESS;
+        };
+        Steps(4);
+        ASSERT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    };
+    prepare();
+    fake::Of(stream_)->busy = true;
+    EXPECT_FALSE(cus_engine_give_memory_back(2 << 20));
+    fake::EndEngine();
+
+    SetUpTestSuite();
+    SetUp();
+    prepare();
+    looks = 0;
+    driver().table.cuStreamQuery = [](CUstream) {
+        return looks++ < 500 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    };
+    EXPECT_TRUE(cus_engine_give_memory_back(2 << 20)) << "where nobody hopes, there are 200 looks";
+}
+
 // Graphs of the sizes that were wanted are built while nothing runs, and go again: then there is
 // room for them, whatever runs.
 TEST_F(Room, IsMadeOnceTheHostHasWaited) {

@@ -9,18 +9,22 @@
 
 namespace {
 
-TEST(SubmittedAlone, ManyShapesHaveAGraphEach) {
+class SubmittedAlone : public fake::EngineTest {};
+
+TEST_F(SubmittedAlone, ManyShapesHaveAGraphEach) {
     constexpr unsigned kShapes = 24;
-    cpu_set_t one;
+    cpu_set_t one, all;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-    setenv("CUSPLICE_HOLD_US", "1000000", 1);
-    setenv("CUSPLICE_SUBMIT_NS", "1", 1);
-    setenv("CUSPLICE_DEMOTE", "no", 1);
-    setenv("CUSPLICE_BUILD_US", "0", 1); // however long that takes
     fake::Reset();
-    ASSERT_TRUE(cus_engine_start(&fake::driver().table));
+    ASSERT_TRUE(fake::StartEngine({
+        {"CUSPLICE_HOLD_US", "1000000"},
+        {"CUSPLICE_SUBMIT_NS", "1"},
+        {"CUSPLICE_DEMOTE", "no"},
+        {"CUSPLICE_BUILD_US", "0"}, // however long that takes
+    }));
     CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     std::vector<CUfunction> functions = fake::MakeFunctions(4);
     for (int round = 0; round < 40; round++)
@@ -33,6 +37,7 @@ TEST(SubmittedAlone, ManyShapesHaveAGraphEach) {
     cus_counters counters = fake::Counters();
     EXPECT_EQ(counters.submitted, 0u);
     EXPECT_GE(counters.built, kShapes);
+    EXPECT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
 } // namespace

@@ -7,7 +7,7 @@
 extern "C" {
 #include "shim/stream/submit.h"
 }
-#include "tests/unit/stream/fake_driver.h"
+#include "tests/unit/stream/program.h"
 
 namespace {
 
@@ -31,11 +31,11 @@ Played Play(cus_submit *submit, int segments, uint64_t alone_ns, int64_t gain_ns
     return played;
 }
 
-class Pays : public testing::Test {
+class Pays : public fake::EngineTest {
   protected:
     static void SetUpTestSuite() {
-        setenv("CUSPLICE_LOG", "error", 1);
         fake::Reset();
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_LOG", "error"}}));
     }
     cus_submit handed_ = {};
 };
@@ -129,10 +129,12 @@ TEST_F(Pays, AGainMakesUpForWhatWasBefore) {
     EXPECT_EQ(Play(&handed_, 1 << 10, 20000, 15000).before, 0);
 }
 
+class Wait : public fake::EngineTest {};
+
 // No thread knows of this one, which has no context either: waiting for another would be for ever.
-TEST(Wait, WhatNobodyHasBegunIsDoneByWhoWaits) {
+TEST_F(Wait, WhatNobodyHasBegunIsDoneByWhoWaits) {
     fake::Reset();
-    ASSERT_TRUE(cus_engine_start(&fake::driver().table));
+    ASSERT_TRUE(fake::StartEngine({}));
     fake::driver().table.cuCtxPushCurrent_v2 = [](CUcontext) {
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     };

@@ -27,15 +27,16 @@ uint64_t WatchdogFlushes() {
     return fake::Counters().flushes[CUS_CAUSE_WATCHDOG];
 }
 
-TEST(SubmittedStuck, OthersGoOnAndTheProgramEnds) {
+class SubmittedStuck : public fake::EngineTest {};
+
+TEST_F(SubmittedStuck, OthersGoOnAndTheProgramEnds) {
     if (std::thread::hardware_concurrency() < 2)
         GTEST_SKIP() << "nothing is submitted where there is one processor";
-    setenv("CUSPLICE_HOLD_US", "20000", 1);
-    setenv("CUSPLICE_SUBMIT_NS", "1", 1);
-    setenv("CUSPLICE_DEMOTE", "no", 1);
-    setenv("CUSPLICE_LOG", "error", 1);
     fake::Reset();
-    ASSERT_TRUE(cus_engine_start(&driver().table));
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "20000"},
+                                   {"CUSPLICE_SUBMIT_NS", "1"},
+                                   {"CUSPLICE_DEMOTE", "no"},
+                                   {"CUSPLICE_LOG", "error"}}));
     static const std::thread::id test = std::this_thread::get_id();
     static std::atomic<std::thread::id> other;
     driver().fail = [](const std::string &name) {

@@ -15,23 +15,21 @@
 #include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/program.h"
 
-namespace {
-
 using fake::Counters;
 using fake::driver;
 
 constexpr int kOps = 12;
 
-class Submitted : public testing::Test {
+class Submitted : public fake::EngineTest {
   protected:
     static void SetUpTestSuite() {
-        setenv("CUSPLICE_HOLD_US", "1000000", 1);
-        setenv("CUSPLICE_SUBMIT_NS", "1", 1);
-        setenv("CUSPLICE_DEMOTE", "no", 1); // submitted whether that pays or not
-        setenv("CUSPLICE_LOG", "error", 1);
         fake::Reset();
-        static bool started = cus_engine_start(&driver().table); // a process does so once
-        ASSERT_TRUE(started);
+        ASSERT_TRUE(fake::StartEngine({
+            {"CUSPLICE_HOLD_US", "1000000"},
+            {"CUSPLICE_SUBMIT_NS", "1"},
+            {"CUSPLICE_DEMOTE", "no"}, // submitted whether that pays or not
+            {"CUSPLICE_LOG", "error"},
+        }));
     }
     void SetUp() override {
         if (std::thread::hardware_concurrency() < 2)
@@ -179,7 +177,5 @@ class Submitted : public testing::Test {
     std::atomic<bool> open_{true}, met_{false}, fails_{false}, fails_issued_{false};
     std::thread opener_;
 };
-
-} // namespace
 
 #endif

@@ -150,14 +150,13 @@ class Worker {
     std::vector<CUstream> own_;
 };
 
-TEST(Threads, OpsAreIssuedOnceAndInTheOrderInWhichEachThreadAskedForThem) {
+class Threads : public fake::EngineTest {};
+
+TEST_F(Threads, OpsAreIssuedOnceAndInTheOrderInWhichEachThreadAskedForThem) {
     constexpr unsigned kThreads = 4;
     constexpr uint64_t kOps = 60000;
     std::string path = ::testing::TempDir() + "threads.conf";
     std::ofstream(path) << "[rules]\nnever_defer = spin_*\n";
-    setenv("CUSPLICE_CONFIG", path.c_str(), 1);
-    setenv("CUSPLICE_HOLD_US", "200", 1);
-    setenv("CUSPLICE_LOG", "error", 1);
     fake::Reset();
     LockDriver();
     std::mt19937 random(1);
@@ -167,7 +166,8 @@ TEST(Threads, OpsAreIssuedOnceAndInTheOrderInWhichEachThreadAskedForThem) {
                      (name == "cuGraphExecKernelNodeSetParams_v2" && random() % 500 == 0);
         return fails ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     };
-    ASSERT_TRUE(cus_engine_start(&driver().table));
+    ASSERT_TRUE(fake::StartEngine(
+        {{"CUSPLICE_CONFIG", path}, {"CUSPLICE_HOLD_US", "200"}, {"CUSPLICE_LOG", "error"}}));
     Shared shared = {
         {fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeStream(CU_STREAM_DEFAULT), nullptr},
         {},

@@ -10,10 +10,11 @@ namespace {
 
 using fake::driver;
 
-TEST(Watchdog, IssuesWhatTheHostWaitsForWithoutACall) {
-    setenv("CUSPLICE_HOLD_US", "2000", 1);
+class Watchdog : public fake::EngineTest {};
+
+TEST_F(Watchdog, IssuesWhatTheHostWaitsForWithoutACall) {
     fake::Reset();
-    ASSERT_TRUE(cus_engine_start(&driver().table));
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "2000"}}));
     CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     std::vector<CUfunction> functions = fake::MakeFunctions(8);
     auto launch = [&](int i) { ASSERT_EQ(fake::Launch(stream, functions[i], 1, 2), CUDA_SUCCESS); };

@@ -16,16 +16,15 @@ namespace {
 
 using fake::driver;
 
-class Why : public ::testing::Test {
+class Why : public fake::EngineTest {
   protected:
     static void SetUpTestSuite() {
         std::string config = testing::TempDir() + "why.conf";
         std::ofstream(config) << "segment_first = 64\nhold_us = 1000000\nlive = no\n"
                               << "[rules]\neager = rule_*\nnever_defer = spin_*\nuniform = uni_*\n"
                               << "eager = nobody_has_this_*\neager = rule_hidden\n";
-        setenv("CUSPLICE_CONFIG", config.c_str(), 1);
         fake::Reset();
-        ASSERT_TRUE(cus_engine_start(&driver().table));
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_CONFIG", config}}));
     }
 
     void SetUp() override {
