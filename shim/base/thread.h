@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* Must be static: the new thread reads it. */
+/* Must be static: the new thread uses it. */
 struct cus_own_thread {
     const char *name; /* at most 15 characters */
     void *(*run)(void *);

@@ -1,8 +1,8 @@
 /*
  * The end of the engine in a process, for tests and tools that start it more than once; the library
- * never calls it. Runs on the thread that started the engine or another one, while no other thread
- * is in the engine, and holds no lock. Calls the driver to issue and destroy what is left. Objects
- * that other threads may remember stay, and the epochs that those threads compare move on.
+ * never calls it. Runs on any thread, while no other thread is in the engine, and holds no lock.
+ * Calls the driver to issue and destroy what is left. Objects that other threads may remember stay,
+ * and the epochs that those threads compare move on.
  */
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void drop_process(void) {
     uint32_t hooks = process->hooks, build_number = process->build_number;
     uint32_t registry_epoch = process->registry_epoch, memory_epoch = process->memory_epoch;
     uint64_t opening = process->opening;
-    struct cus_untracked_streams untracked = process->untracked;
+    uint32_t untracked_epoch = process->untracked.epoch, threads = process->untracked.threads;
     size_t before = offsetof(struct cus_process, engines);
     size_t behind = before + sizeof process->engines;
     memset(process, 0, before);
@@ -41,8 +41,8 @@ static void drop_process(void) {
     process->build_number = build_number;
     process->registry_epoch = registry_epoch + 1;
     process->memory_epoch = memory_epoch + 1;
-    process->untracked.epoch = untracked.epoch + 1;
-    process->untracked.threads = untracked.threads;
+    process->untracked.epoch = untracked_epoch + 1;
+    process->untracked.threads = threads;
 }
 
 static void drop_thread(struct cus_thread *thread) {

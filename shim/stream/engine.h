@@ -34,8 +34,9 @@ void cus_engine_child(void);
 /* For tests and tools; the library never calls it. Ends the engine: issues everything deferred,
  * ends the engine's threads, destroys its graphs, and sets its state, the settings, the log and
  * the counters back to those of a new process. cus_engine_start may be called again, and reads the
- * settings anew. The caller has set `driver` so that it works, no other thread is in the engine,
- * and no trace is being recorded. Not called in a forked child. */
+ * settings anew. No other thread is in the engine, and no trace was recorded; a trace's recorder
+ * (shim/trace) serves one recording in a process. Not called in a child that was forked while an
+ * engine ran. */
 void cus_engine_end(void);
 /* Switches deferral off for good, for the reason given, which is logged once. Flushes
  * everything. */

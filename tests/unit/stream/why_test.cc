@@ -30,7 +30,7 @@ class Why : public fake::EngineTest {
     void SetUp() override {
         fake::Reset();
         stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        // Tallies live as long as the process, which has more of them than a report shows.
+        // Tallies live as long as the engine, which has more of them than a report shows.
         unsigned at = 0;
         for (cus_tally *tally = nullptr; (tally = cus_tally_next(tally, &at));) {
             for (unsigned why = 0; why < CUS_WHYS; why++)
