@@ -409,7 +409,7 @@ struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
     if (!later)
         could_not_build(plan->view.segment);
     /* The build was to be a second graph of these shapes: patch the predicted one. */
-    if (!plan->view.reshaped || cus_signature_same(plan->view.predicted->own, cus_choose_own(plan)))
+    if (!plan->view.reshaped)
         return plan->view.predicted;
     struct cus_variant *variant = guest_of(plan);
     cus_choose_compare(plan, variant);

@@ -324,6 +324,8 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->sig = (struct cus_signature){0, 0};
     plan->view.step_ops = plan->advised_ops = 0;
     plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
+    plan->settle_in = CUS_SETTLE_STEPS;
+    plan->advised = false;
     plan->loop_ops = 0;
     plan->now.n = 0;
     plan->last.n = 0; /* its names belong to kinds that may be freed */

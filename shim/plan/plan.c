@@ -6,11 +6,11 @@
  */
 #include "shim/plan/state.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "shim/base/check.h"
 #include "shim/base/hazard.h"
-#include "shim/base/mem.h"
 #include "shim/plan/choose.h"
 #include "shim/plan/cursor.h"
 #include "shim/plan/learn.h"
@@ -20,6 +20,9 @@
 
 /* If one node in SWAP_PART or more differ, the images are swapped and the other nodes copied. */
 enum { SWAP_PART = 4 };
+
+_Static_assert(offsetof(struct cus_plan, view) == 0, "cus_engine_plan relies on it");
+_Static_assert(_Alignof(struct cus_plan) <= CUS_LINE, "the view of an engine begins a line");
 
 size_t cus_plan_bytes(void) {
     return sizeof(struct cus_plan);
@@ -36,7 +39,7 @@ void cus_plan_init(struct cus_plan *plan, const struct cus_plan_limits *limits,
     plan->view.at = &cus_expect_nothing;
     plan->cur = &plan->tree.root;
     plan->ramp.size = limits->segment_first;
-    cus_sizes_begin(plan);
+    plan->settle_in = CUS_SETTLE_STEPS;
 }
 
 #ifdef CUS_CHECKS

@@ -110,7 +110,7 @@ void cus_plan_put_off(struct cus_plan *plan);
 /* Does a segment still wait for its first graph that came in one of the last steps? */
 bool cus_plan_put_off_lately(const struct cus_plan *plan);
 /* After BEGIN: defers from here on. After OTHER: makes the deferred ops the beginning of the other
- * segment. Then offer the op again.
+ * segment; the memory epoch stays that of the segment before. Then offer the op again.
  * The memory epoch moves when memory may have been freed, unmapped or unregistered. Memset and copy
  * nodes, whose addresses the driver resolved earlier, are then patched again before their next
  * launch, even at the same address. */

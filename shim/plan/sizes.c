@@ -1,7 +1,7 @@
 /*
  * Chooses how many ops each segment of a step gets, and forms segments of that size.
- * The plan's files call it under the engine's lock, when a segment is formed, launched or dropped,
- * and when a step ends. Matching an op never runs it, and it never calls the driver.
+ * The plan's files call it under the engine's lock, when a segment is formed or begins, when a pace
+ * is reported, and when a step ends. Matching an op never runs it, and it never calls the driver.
  * Measured gain of forming segments anew once (tests/gpu/RESULTS.md; one H100, driver 580.159.04):
  * growth with 8 grids 6.2 %.
  */
@@ -9,14 +9,10 @@
 
 #include "shim/base/mem.h"
 #include "shim/base/pays.h"
-#include "shim/plan/account.h"
 #include "shim/plan/advice.h"
 #include "shim/plan/learn.h"
 
 enum {
-    /* Steps until cus_sizes_settle compares the segments with what the pace allows. That is early,
-     * since forming segments again loses all their variants. */
-    SETTLE_STEPS = 6,
     /* Segments are formed again if the build quota has grown by one part in LARGER_PART, since the
      * first builds are slow. */
     LARGER_PART = 4,
@@ -31,10 +27,6 @@ enum {
     /* After memory ran out, visits of a head node until a segment is tried there again. */
     RETRY_NO_ROOM = 64,
 };
-
-void cus_sizes_begin(struct cus_plan *plan) {
-    plan->settle_in = SETTLE_STEPS;
-}
 
 /* Ops from `node` to the end of the expected path, at most `max`. */
 static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
@@ -106,6 +98,8 @@ static struct shaped shaped_by(const struct cus_plan *plan) {
     struct shaped by = {0, 0, 0, 0};
     for (const struct cus_segment *segment = plan->view.segments; segment;
          segment = segment->next) {
+        if (segment->stale)
+            continue; /* it goes in any case */
         by.paces += segment->formed_ns;
         by.n_paced += segment->formed_ns > 0;
         by.quotas += segment->bounded ? segment->n : 0;

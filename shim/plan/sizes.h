@@ -5,7 +5,6 @@
 
 #include "shim/plan/state.h"
 
-void cus_sizes_begin(struct cus_plan *plan);
 /* The segment has begun: the next one of the step may be larger. */
 void cus_sizes_up(struct cus_plan *plan, const struct cus_segment *segment);
 /* A step ended: decides after the first few steps whether all segments become stale. */

@@ -1,5 +1,8 @@
 /*
  * All that a plan knows. Private to shim/plan and its unit tests: shim/stream sees the view alone.
+ * An engine ends with the view, and the plan of which that view is the beginning lies in the same
+ * memory (cus_engine_plan in stream/state.h). So no file may see both structs, and the library is
+ * not linked with -flto: the compiler would take them for different objects.
  */
 #ifndef CUSPLICE_PLAN_STATE_H
 #define CUSPLICE_PLAN_STATE_H
@@ -89,7 +92,12 @@ struct cus_plan {
     struct cus_segment_list now, last;
 };
 
-enum { CUS_HISTORY = 16384 };
+enum {
+    CUS_HISTORY = 16384,
+    /* Steps until cus_sizes_settle compares the segments with what the pace allows. That is early,
+     * since forming segments again loses all their variants. */
+    CUS_SETTLE_STEPS = 6,
+};
 static inline struct cus_segment **cus_plan_history_at(const struct cus_plan *plan,
                                                        uint64_t clock) {
     return &plan->history[clock % CUS_HISTORY];

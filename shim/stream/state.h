@@ -194,8 +194,9 @@ struct cus_engine {
      * `generation` moves. */
     struct cus_kind *kind_cache[CUS_KIND_CACHE_SLOTS];
     uint32_t number; /* index in engines[] */
-    /* Lock. The plan begins with the view and goes on behind the engine (cus_engine_plan). So the
-     * hot path finds the view without reading a pointer. The last field. */
+    /* Lock. The plan begins with the view and goes on behind it (cus_engine_plan), from the padding
+     * of this struct on: an engine is never copied or cleared as a whole. So the hot path finds the
+     * view without reading a pointer. The last field. */
     struct cus_plan_view view __attribute__((aligned(CUS_LINE)));
 } __attribute__((aligned(CUS_LINE))); /* engines share no cache line: cus_mem_lines */
 _Static_assert(sizeof(struct cus_engine) % CUS_LINE == 0, "whole lines");

@@ -95,6 +95,23 @@ TEST(Sizes, SegmentsShapedByAColdHostAreFormedAnewOnce) {
     ExpectFewestInTime(program.segments, 1000, 100);
 }
 
+// What is learned again is shaped by a cold host again: the look is made once more.
+TEST(Sizes, SegmentsAreFormedAnewOnceAfterThePathsWereForgotten) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
+    for (int step = 0; step < 80; step++) {
+        if (step == 40)
+            cus_plan_clear(&program.plan);
+        program.segments.clear();
+        for (unsigned i = 0; i < 1000; i++) {
+            cus_plan_paced(&program.plan, 64, 64 * (step % 40 < 5 ? 900 : 100));
+            program.Op("k" + std::to_string(i % 7), i, i);
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    ExpectFewestInTime(program.segments, 1000, 100);
+}
+
 // The host's pace is never quite the same.
 TEST(Sizes, SegmentsDoNotFollowAPaceThatWobbles) {
     for (uint64_t ns : {75, 130, 250, 500})

@@ -85,7 +85,7 @@ void hot_writes(struct hot_memory written[2]) {
     const struct cus_engine *engine = cus_thread_self.pending;
     const struct cus_segment *segment = engine->view.segment;
     written[0].begin = (uintptr_t)engine;
-    written[0].end = written[0].begin + sizeof *engine;
+    written[0].end = (uintptr_t)(&engine->view + 1);
     written[1].begin = (uintptr_t)segment->requested;
     written[1].end = written[1].begin + segment->image_bytes;
 }
