@@ -3,8 +3,9 @@
  * stands for it. Pure functions of ops and of what came before: no CUDA, locks, clocks or I/O.
  * shim/stream calls it under the engine's lock; tools and unit tests use the same code.
  * The caller offers each op (cus_plan_offer), acts on the answer (enum cus_offer), and reports what
- * became of deferred ops (cus_plan_end). It reads `struct cus_plan_view` (view.h); the rest of the
- * plan is private to shim/plan (state.h).
+ * became of deferred ops (cus_plan_end). A segment that another thread launches is reported as
+ * launched; cus_plan_unlaunched and cus_plan_failed correct that. The caller reads `struct
+ * cus_plan_view` (view.h); the rest of the plan is private to shim/plan (state.h).
  */
 #ifndef CUSPLICE_PLAN_PLAN_H
 #define CUSPLICE_PLAN_PLAN_H

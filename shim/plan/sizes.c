@@ -126,8 +126,9 @@ static bool outgrown(const struct cus_plan *plan) {
 }
 
 /* The first segments are formed while the host is slow, or while other threads delay it or the
- * driver. If larger sizes are now worth their graphs, all segments become stale, once. When a step
- * has come again, as many of its stale segments go as the next step may build. */
+ * driver. If larger sizes are now worth their graphs, all segments become stale, once until the
+ * paths are forgotten. When a step has come again, as many of its stale segments go as the next
+ * step may build. */
 void cus_sizes_settle(struct cus_plan *plan) {
     if (!plan->view.n_segments || !plan->settle_in || --plan->settle_in || !CUS_PAYS(REFORM) ||
         !outgrown(plan))

@@ -1,8 +1,9 @@
 /*
  * Every change that may make what the engines know wrong: streams, contexts, code and memory that
- * go, new attributes, captures, profilers. Runs on program threads inside hooks with no engine lock
- * held, and takes one at a time. The hook has flushed what the call covers; what other threads
- * deferred since is flushed here before anything is dropped.
+ * go, new attributes, captures, profilers. It also gives graphs back where a call of the program
+ * ran out of memory. Runs on program threads inside hooks with no engine lock held, and takes one
+ * at a time. The hook has flushed what the call covers; what other threads deferred since is
+ * flushed here before anything is dropped.
  */
 #include <stdlib.h>
 #include <string.h>
