@@ -205,6 +205,26 @@ TEST(Sizes, SegmentsAreNotFormedAnewForAFewThatASlowHostShaped) {
     EXPECT_EQ(formed(5), once + 5 * 2 + once) << "all were formed anew";
 }
 
+// Nor for a few that a small quota kept small.
+TEST(Sizes, SegmentsAreNotFormedAnewForAFewThatAQuotaShaped) {
+    auto formed = [](unsigned small) {
+        Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
+        cus_plan_paced(&program.plan, 64, 64 * 100);
+        for (int round = 0; round < 30; round++)
+            for (unsigned which = 0; which < 6; which++) {
+                program.plan.view.build_quota = round < 3 && which < small ? 40 : 0;
+                for (unsigned i = 0; i < 200; i++)
+                    program.Op("k" + std::to_string(i ? i % 7 : 10 + which), i, i);
+                program.Sync();
+            }
+        ExpectFaithful(program);
+        return program.plan.view.n_formed;
+    };
+    uint64_t once = formed(0);
+    EXPECT_EQ(formed(1), once + 3) << "the small one has three segments more";
+    EXPECT_EQ(formed(5), once + 5 * 3 + once) << "all were formed anew";
+}
+
 // The first builds are cold, and what a step may build is the less: it is looked at once more,
 // soon. A quota of less than the first segment may have counts as that.
 TEST(Sizes, SegmentsFollowAQuotaThatIsLargerSoon) {
