@@ -56,11 +56,18 @@ void fact_step(const char *what) {
     fact_shared->beat = fact_shared->beat + 1;
 }
 
+/* A destructor of the driver might wait for what the trial left behind. */
+static void __attribute__((noreturn)) child_end(void) {
+    for (unsigned i = 0; i < fact_shared->gates; i++)
+        fact_gate_open((int)i);
+    _exit(0);
+}
+
 void fact_give_up(const char *what, CUresult code) {
     size_t used = strlen(fact_shared->detail);
     snprintf(fact_shared->detail + used, sizeof fact_shared->detail - used, "%s%s gives %s",
              used ? "; " : "", what, fact_code(code));
-    _exit(0);
+    child_end();
 }
 
 const char *fact_code(CUresult code) {
@@ -333,7 +340,5 @@ void fact_child(const struct fact_trial *trial) {
     fact_shared->ready = 1;
     fact_step("the trial");
     trial->run(trial->arg);
-    for (unsigned i = 0; i < fact_shared->gates; i++)
-        fact_gate_open((int)i);
-    _exit(0); /* a destructor of the driver might wait for what the trial left behind */
+    child_end();
 }
