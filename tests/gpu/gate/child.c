@@ -9,57 +9,10 @@
  */
 #include "tests/gpu/gate/gate.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-struct gate_driver cu;
-
-static const char *const entry_names[] = {
-#define CUS_API(symbol, class, scope, arg, abi, act, reason) #symbol,
-#include "shim/api/cuda_api.def"
-};
-enum { ENTRIES = sizeof entry_names / sizeof *entry_names };
-static void *entries[ENTRIES];
-
-static CUresult missing(void) {
-    return CUDA_ERROR_NOT_FOUND;
-}
-
-bool gate_driver_open(void) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!library) {
-        fprintf(stderr, "gate: %s\n", dlerror());
-        return false;
-    }
-    for (int i = 0; i < ENTRIES; i++)
-        entries[i] = dlsym(library, entry_names[i]);
-    unsigned i = 0;
-#define CUS_API(symbol, class, scope, arg, abi, act, reason)                                       \
-    cu.symbol = (__typeof__(cu.symbol))(entries[i] ? entries[i] : (void *)missing);                \
-    i++;
-#include "shim/api/cuda_api.def"
-    return true;
-}
-
-bool gate_driver_has(const char *symbol) {
-    for (int i = 0; i < ENTRIES; i++)
-        if (strcmp(entry_names[i], symbol) == 0)
-            return entries[i] != NULL;
-    return true; /* several calls in one row */
-}
-
-const char *gate_code_name(CUresult code) {
-    static _Thread_local char text[80];
-    const char *name = NULL;
-    if (cu.cuGetErrorName(code, &name) == CUDA_SUCCESS && name)
-        snprintf(text, sizeof text, "%d %s", (int)code, name);
-    else
-        snprintf(text, sizeof text, "%d", (int)code);
-    return text;
-}
 
 /* ---- the list of rows: the table, then our own calls ---- */
 
@@ -70,6 +23,13 @@ static const struct reason reasons[] = {
 #define NOT_CALLED(symbol, text) {#symbol, text},
 #include "tests/gpu/gate/not_called.def"
 };
+
+static const struct gate_row table[] = {
+#define CUS_API(symbol, class, scope, arg, abi, act, reason)                                       \
+    {#symbol, #class, gate_row_##symbol, "", false},
+#include "shim/api/cuda_api.def"
+};
+enum { ENTRIES = sizeof table / sizeof *table };
 
 static const char *const alone[] = {"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2"};
 
@@ -83,11 +43,6 @@ unsigned gate_row_count(void) {
 struct gate_row gate_row_at(unsigned index) {
     if (index >= ENTRIES)
         return gate_own_rows[index - ENTRIES];
-    static const struct gate_row table[] = {
-#define CUS_API(symbol, class, scope, arg, abi, act, reason)                                       \
-    {#symbol, #class, gate_row_##symbol, "", false},
-#include "shim/api/cuda_api.def"
-    };
     struct gate_row row = table[index];
     for (unsigned i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (!row.run && strcmp(reasons[i].symbol, row.name) == 0)

@@ -6,45 +6,10 @@
 
 #include <string.h>
 
-/* The kernels, as text that every driver translates; the same names and parameters as in kernels/.
- */
-#define PTX_HEAD ".version 6.0\n.target sm_50\n.address_size 64\n"
-const char gate_ptx[] = PTX_HEAD ".visible .global .align 4 .u32 gate_word;\n"
-                                 ".visible .entry touch(.param .u64 p)\n{\n"
-                                 "  .reg .b64 %a;\n  .reg .b32 %v;\n"
-                                 "  ld.param.u64 %a, [p];\n"
-                                 "  cvta.to.global.u64 %a, %a;\n"
-                                 "  atom.global.add.u32 %v, [%a], 1;\n"
-                                 "  ret;\n}\n"
-                                 ".visible .entry set_flag(.param .u64 p, .param .u32 value)\n{\n"
-                                 "  .reg .b64 %a;\n  .reg .b32 %v;\n"
-                                 "  ld.param.u64 %a, [p];\n  ld.param.u32 %v, [value];\n"
-                                 "  cvta.to.global.u64 %a, %a;\n"
-                                 "  st.volatile.global.u32 [%a], %v;\n  membar.sys;\n"
-                                 "  ret;\n}\n"
-                                 ".visible .entry spin_until(.param .u64 p, .param .u32 value,\n"
-                                 "  .param .u64 rounds, .param .u64 out)\n{\n"
-                                 "  .reg .b64 %a, %n, %o;\n  .reg .b32 %v, %w;\n"
-                                 "  .reg .pred %go;\n"
-                                 "  ld.param.u64 %a, [p];\n  ld.param.u32 %v, [value];\n"
-                                 "  ld.param.u64 %n, [rounds];\n  ld.param.u64 %o, [out];\n"
-                                 "  cvta.to.global.u64 %a, %a;\n"
-                                 "  cvta.to.global.u64 %o, %o;\n"
-                                 "again:\n"
-                                 "  ld.volatile.global.u32 %w, [%a];\n"
-                                 "  setp.ge.u32 %go, %w, %v;\n"
-                                 "  @%go bra done;\n"
-                                 "  add.s64 %n, %n, -1;\n"
-                                 "  setp.ne.s64 %go, %n, 0;\n"
-                                 "  @%go bra again;\n"
-                                 "done:\n"
-                                 "  mov.u32 %w, 1;\n"
-                                 "  st.global.u32 [%o], %w;\n"
-                                 "  ret;\n}\n";
 /* With a managed variable, which not every device has. */
 const char gate_ptx_extra[] =
-    PTX_HEAD ".visible .global .attribute(.managed) .align 4 .u32 gate_managed;\n"
-             ".visible .entry extra()\n{\n  ret;\n}\n";
+    GATE_PTX_HEAD ".visible .global .attribute(.managed) .align 4 .u32 gate_managed;\n"
+                  ".visible .entry extra()\n{\n  ret;\n}\n";
 
 void gate_nothing(void *data) {
     (void)data;

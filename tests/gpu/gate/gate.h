@@ -10,26 +10,7 @@
 #ifndef CUSPLICE_TESTS_GPU_GATE_H
 #define CUSPLICE_TESTS_GPU_GATE_H
 
-#define __CUDA_API_VERSION_INTERNAL
-#include <cuda.h>
-#include <cudaProfiler.h>
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* ---- the driver, by dlsym; what it lacks answers CUDA_ERROR_NOT_FOUND ---- */
-
-struct gate_driver {
-#define CUS_API(symbol, class, scope, arg, abi, act, reason) __typeof__(&symbol) symbol;
-#include "shim/api/cuda_api.def"
-};
-extern struct gate_driver cu;
-/* False: there is no libcuda.so.1. */
-bool gate_driver_open(void);
-bool gate_driver_has(const char *symbol);
-/* The name of a code, or its number as text. */
-const char *gate_code_name(CUresult code);
+#include "tests/gpu/gate/driver.h"
 
 /* ---- what a row sees ---- */
 
@@ -153,7 +134,7 @@ int gate_child(unsigned from, int out, int limit_ms, int short_ms);
 
 /* ---- what F is called with; they say unfit and return NULL where they fail ---- */
 
-extern const char gate_ptx[], gate_ptx_extra[];
+extern const char gate_ptx_extra[];
 CUevent gate_event(struct gate *g, unsigned flags);
 CUevent gate_event_behind(struct gate *g); /* recorded behind the gate */
 CUstream gate_stream(struct gate *g);
