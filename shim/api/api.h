@@ -30,6 +30,7 @@ enum cus_class {
     CUS_CLASS_RESOLVE,
     CUS_CLASS_TOUCH,
     CUS_CLASS_SAME,
+    CUS_CLASS_GETTER,
     CUS_CLASS_BARRIER
 };
 
@@ -51,6 +52,8 @@ enum cus_act {
     CUS_ACT_TAINT,    /* flush; the function's launches are never deferred again (NO_ARG:
                        * those of all functions) */
     CUS_ACT_TOUCH,    /* flush at the first call for this function in this context */
+    CUS_ACT_GETTER,   /* flush if a thread is in a copy that may sleep, or if nobody has measured
+                       * the driver */
     CUS_ACT_COUNT,    /* flush; counts a graph launch that the program makes */
     CUS_ACT_DUMPS,    /* flush; if the flags of a context or an attribute switch core dumps on,
                        * nothing is deferred any more */
@@ -84,6 +87,9 @@ enum cus_act {
 
     CUS_ACT_WRAP
 };
+
+/* What cuDriverGetVersion says of the drivers of tests/gpu/gate-*.csv: release 580. */
+enum { CUS_GATE_VERSION = 13000 };
 
 enum { CUS_ARG_NONE = -1, CUS_ARG_NULL_STREAM = -2 };
 

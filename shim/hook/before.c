@@ -82,6 +82,10 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
             cus_act_flush(row, NULL);
         return;
     }
+    if (act == CUS_ACT_GETTER) {
+        cus_engine_getter(row);
+        return;
+    }
     if (act == CUS_ACT_TAINT) {
         cus_act_flush(row, NULL);
         cus_engine_taint(handle);

@@ -63,6 +63,7 @@ cus_hook_\symbol:
 #define STUB_GONE(symbol) JUMP(symbol)
 #define STUB_TAINT(symbol) JUMP(symbol)
 #define STUB_TOUCH(symbol) JUMP(symbol)
+#define STUB_GETTER(symbol) JUMP(symbol)
 #define STUB_COUNT(symbol) JUMP(symbol)
 #define STUB_DUMPS(symbol) ALWAYS(symbol)
 #define STUB_GRAPHICS(symbol) JUMP(symbol)

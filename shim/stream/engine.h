@@ -106,6 +106,10 @@ CUresult cus_engine_copy(const struct cus_copy *copy);
  * value of enum cus_cause for a call without a row; it is counted as the cause. `stream` may be
  * NULL if the scope needs none. Scopes C and CT mean the current context. */
 void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream, unsigned row);
+/* Before a call of class GETTER, which may wait for a lock that a copy holds: issues what this
+ * thread defers while some thread is in such a copy, and everything with a driver that nobody
+ * measured. Else it does nothing (HAZARDS F13). */
+void cus_engine_getter(unsigned row);
 /* The calling thread is about to see, or has seen, the stream complete: ends the stream's step if
  * this thread owns the stream. NULL: the stream on which the thread worked last (event and context
  * synchronise). */
@@ -117,7 +121,8 @@ void cus_engine_force_break(unsigned cause);
  * deferred before are not issued by this call. One resume too many is ignored. */
 void cus_engine_suspend(bool on);
 /* The calling thread begins or has ended a copy that may sleep in the driver. No other thread
- * builds meanwhile, because it would sleep too (HAZARDS A16; measured: tests/gpu/gate-*). */
+ * builds meanwhile, because it would sleep too (HAZARDS A16; measured: tests/gpu/gate-*). A call of
+ * class GETTER may sleep too (HAZARDS F13). */
 void cus_engine_copying(bool begins);
 /* Takes the error of an op of this stream that failed after its call returned success (NULL: of any
  * stream of this thread); CUDA_SUCCESS: none. A sync call that would itself succeed returns it

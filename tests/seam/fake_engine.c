@@ -197,6 +197,10 @@ void cus_engine_step_end(const struct cus_stream_ref *ref) {
     seam_log("engine step_end %s", stream_name(ref, stream, sizeof stream));
 }
 
+void cus_engine_getter(unsigned row) {
+    seam_log("engine getter %s", cus_api_name(row));
+}
+
 void cus_engine_copying(bool begins) {
     (void)begins;
 }

@@ -228,6 +228,9 @@ static void kinds(void) {
     CALL(cuLaunchGrid, (word)0xf1, (word)1, (word)1);
     CALL(cuModuleGetTexRef, made, (word)0x3, "t");
     CALL(cuGraphLaunch, (word)0x77, (word)0x51);
+    /* Getters: a setting that lies behind a lock, and one that never changes. */
+    CALL(cuCtxGetLimit, made, (word)0);
+    CALL(cuModuleGetLoadingMode, made);
     /* A stream argument that lies on the stack. */
     CALL(cuMemcpyBatchAsync_v2, (word)1, (word)2, (word)3, (word)4, (word)5, (word)6, (word)7,
          (word)0x52);

@@ -323,6 +323,8 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             "cuda cuLaunchGrid", "engine flush P cuModuleGetTexRef -", "engine taint 0",
             "cuda cuModuleGetTexRef", "engine flush T cuGraphLaunch 51:legacy",
             "cuda cuGraphLaunch",
+            // Getters: the engine decides whether one flushes, or it passes.
+            "engine getter cuCtxGetLimit", "cuda cuCtxGetLimit", "cuda cuModuleGetLoadingMode",
             // The stream is the eighth argument and lies on the stack.
             "engine flush S cuMemcpyBatchAsync_v2 52:legacy", "cuda cuMemcpyBatchAsync_v2",
             "engine drain"}));

@@ -99,9 +99,10 @@ TEST(Table, IsSortedSoThatNamesAreFound) {
     EXPECT_EQ(cus_api_name(CUS_API_ROWS), nullptr);
 }
 
-TEST(Table, SaysWhyACallMayPass) {
+TEST(Table, SaysWhyACallMayPassAndWhyItMayNot) {
     for (const cus_api_row &row : Rows()) {
-        if (row.kind == CUS_CLASS_PASS) {
+        if (row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_GETTER ||
+            row.kind == CUS_CLASS_BARRIER) {
             EXPECT_GT(strlen(row.reason), 10u) << row.name;
         }
     }
@@ -144,6 +145,11 @@ TEST(Table, OnlyPassRowsAreLeftAlone) {
             EXPECT_TRUE(row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_RESOLVE ||
                         row.act == CUS_ACT_END)
                 << row.name << " flushes nothing";
+        }
+        // Flushes where it must (flush.c), its thread's ops alone.
+        EXPECT_EQ(row.kind == CUS_CLASS_GETTER, row.act == CUS_ACT_GETTER) << row.name;
+        if (row.kind == CUS_CLASS_GETTER) {
+            EXPECT_STREQ(row.scope_name, "T") << row.name;
         }
         if (row.kind == CUS_CLASS_BARRIER || row.kind == CUS_CLASS_TOUCH) {
             EXPECT_STREQ(row.scope_name, "P") << row.name;
@@ -192,12 +198,15 @@ TEST(Table, NamesTheArgumentThatTheHeaderNames) {
             for (int before = 0; before <= row.arg; before++)
                 EXPECT_TRUE(arguments[before].simple) << row.name;
         } else if (FirstStream(arguments) >= 0) {
-            // A stream that is not looked at: only where everything is flushed anyway.
-            EXPECT_TRUE(strcmp(row.scope_name, "P") == 0 || row.kind == CUS_CLASS_PASS) << row.name;
+            // A stream that is not looked at: only where everything is flushed anyway, or only what
+            // the thread deferred.
+            EXPECT_TRUE(strcmp(row.scope_name, "P") == 0 || row.kind == CUS_CLASS_PASS ||
+                        row.kind == CUS_CLASS_GETTER)
+                << row.name;
         }
         bool needs_stream = strcmp(row.scope_name, "S") == 0 || strcmp(row.scope_name, "T") == 0;
         if (needs_stream && row.act != CUS_ACT_WRAP && row.act != CUS_ACT_POLL &&
-            row.arg == CUS_ARG_NONE) {
+            row.act != CUS_ACT_GETTER && row.arg == CUS_ARG_NONE) {
             EXPECT_STREQ(row.name, "cuEventSynchronize");
         }
     }
@@ -270,6 +279,16 @@ TEST(Table, CallbacksOfTheProgramPassInOrder) {
 TEST(Table, CheckpointsComeBehindEverything) {
     for (const char *name : {"cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint",
                              "cuCheckpointProcessRestore", "cuCheckpointProcessUnlock"})
+        ExpectRow(name, CUS_CLASS_BARRIER, "P");
+}
+
+// Whoever can see memory or events must come behind all that may change them.
+TEST(Table, GettersOfMemoryAndOfEventsComeBehindEverything) {
+    for (const char *name :
+         {"cuMemPoolGetAttribute", "cuMemPoolGetAccess", "cuMemRangeGetAttribute", "cuMemGetAccess",
+          "cuDeviceGetGraphMemAttribute", "cuMemGetHandleForAddressRange",
+          "cuGraphKernelNodeGetAttribute", "cuGraphAddEventRecordNode",
+          "cuGraphExecEventRecordNodeSetEvent"})
         ExpectRow(name, CUS_CLASS_BARRIER, "P");
 }
 
