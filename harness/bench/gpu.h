@@ -47,6 +47,11 @@ void gpu_launch(gpu_stream stream, const struct gpu_launch *launch);
 void gpu_set(gpu_stream stream, void *to, int byte, size_t bytes);
 void gpu_copy(gpu_stream stream, void *to, const void *from, size_t bytes);
 
+/* Stream-ordered memory of the device's default pool. */
+void *gpu_alloc(gpu_stream stream, size_t bytes);
+void gpu_free(gpu_stream stream, void *memory);
+size_t gpu_pool_most(void); /* the most bytes that the pool ever had */
+
 gpu_event gpu_event_new(void);
 void gpu_event_record(gpu_event event, gpu_stream stream);
 double gpu_event_us(gpu_event from, gpu_event to); /* both events must have completed */

@@ -96,6 +96,26 @@ void gpu_copy(gpu_stream stream, void *to, const void *from, size_t bytes) {
     CHECK(cuMemcpyDtoDAsync(address(to), address(from), bytes, stream));
 }
 
+void *gpu_alloc(gpu_stream stream, size_t bytes) {
+    CUdeviceptr at = 0;
+    CHECK(cuMemAllocAsync(&at, bytes, stream));
+    return (void *)(uintptr_t)at;
+}
+
+void gpu_free(gpu_stream stream, void *memory) {
+    CHECK(cuMemFreeAsync(address(memory), stream));
+}
+
+size_t gpu_pool_most(void) {
+    CUdevice device;
+    CUmemoryPool pool;
+    cuuint64_t most = 0;
+    CHECK(cuCtxGetDevice(&device));
+    CHECK(cuDeviceGetDefaultMemPool(&pool, device));
+    CHECK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &most));
+    return most;
+}
+
 gpu_event gpu_event_new(void) {
     CUevent event;
     CHECK(cuEventCreate(&event, CU_EVENT_DEFAULT));

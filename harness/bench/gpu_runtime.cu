@@ -79,6 +79,26 @@ void gpu_copy(gpu_stream stream, void *to, const void *from, size_t bytes) {
     CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)stream));
 }
 
+void *gpu_alloc(gpu_stream stream, size_t bytes) {
+    void *at = NULL;
+    CHECK(cudaMallocAsync(&at, bytes, (cudaStream_t)stream));
+    return at;
+}
+
+void gpu_free(gpu_stream stream, void *memory) {
+    CHECK(cudaFreeAsync(memory, (cudaStream_t)stream));
+}
+
+size_t gpu_pool_most(void) {
+    int device = 0;
+    cudaMemPool_t pool;
+    unsigned long long most = 0; /* 64 bits, as cuuint64_t */
+    CHECK(cudaGetDevice(&device));
+    CHECK(cudaDeviceGetDefaultMemPool(&pool, device));
+    CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &most));
+    return most;
+}
+
 gpu_event gpu_event_new(void) {
     cudaEvent_t event;
     CHECK(cudaEventCreate(&event));

@@ -161,12 +161,27 @@ static void lay_out(struct run *run) {
 
 /* ---- steps ---- */
 
+/* Around a launch: memory of one of three sizes. Three of four launches work on it, so that most
+ * addresses change; its contents count for nothing. */
+static void issue_with_memory(struct run *run, const struct place *p, unsigned step) {
+    gpu_stream stream = run->streams[p->stream];
+    struct gpu_launch l = launch_of(p, step);
+    void *memory = gpu_alloc(stream, (size_t)2048 << 2 * ((p->number + step) % 3));
+    if (p->number % 4 != 3)
+        l.state = memory;
+    gpu_launch(stream, &l);
+    gpu_free(stream, memory);
+    run->issued++;
+}
+
 static inline void issue(struct run *run, const struct place *p, unsigned step) {
     gpu_stream stream = run->streams[p->stream];
     if (p->what == SET) {
         gpu_set(stream, p->to, (int)(p->number & 0xff), SPAN);
     } else if (p->what == COPY) {
         gpu_copy(stream, p->to, p->from, SPAN);
+    } else if (run->opt->alloc) {
+        issue_with_memory(run, p, step);
     } else {
         struct gpu_launch l = launch_of(p, step);
         gpu_launch(stream, &l);
@@ -349,6 +364,7 @@ static const char *mode_of(const struct options *o) {
            : o->graph        ? "graph"
            : o->streams > 1  ? "streams"
            : o->random       ? "random"
+           : o->alloc        ? "alloc"
            : o->eager_every  ? "eager"
            : o->scalar_every ? "patched"
                              : "plain";
@@ -446,6 +462,8 @@ int main(int argc, char **argv) {
            (double)quantile(host, samples, 0.1) / o->launches,
            (double)quantile(host, samples, 0.9) / o->launches,
            quantile(runs[0].gpu, samples, 0.5) / 1e3, total / 1e6);
+    if (o->alloc)
+        printf("\"pool_kb\": %llu, ", (unsigned long long)gpu_pool_most() / 1024);
     printf("\"issued\": %llu, \"rss_before_kb\": %ld, \"rss_quarter_kb\": %ld, "
            "\"rss_end_kb\": %ld, \"rss_max_kb\": %ld, \"device_kb\": %lld, "
            "\"checksum\": \"%016llx\"}\n",

@@ -17,6 +17,7 @@ struct options {
     bool graph;
     unsigned segment; /* with graph: most launches in one graph; 0: one whole graph */
     bool events;
+    bool alloc; /* an allocation and a free around each launch */
     bool core;  /* tell whether each step had its core to itself */
     bool stops; /* stop before the timed steps, and after a step at each SIGUSR2 */
     enum stream_kind stream;

@@ -13,7 +13,7 @@ static const char usage_text[] =
     "                [--stream own|nonblocking|legacy] [--events] [--core]\n"
     "                [--eager-every N] [--scalar-every N] [--grid-every N] [--memset-every N]\n"
     "                [--copy-every N] [--graph [--segment N]]\n"
-    "                [--streams N [--run N]] [--threads N] [--stops]\n"
+    "                [--streams N [--run N]] [--threads N] [--stops] [--alloc]\n"
     "       hostloop --random N              launches in an order that never repeats\n"
     "       hostloop --loop N --turns N      never synchronises before the end\n";
 
@@ -63,7 +63,7 @@ static enum stream_kind stream_kind(const char *word) {
 }
 
 void options_parse(int argc, char **argv, struct options *o) {
-    struct option names[NUMERICS + 7] = {{0}};
+    struct option names[NUMERICS + 8] = {{0}};
     for (unsigned i = 0; i < NUMERICS; i++)
         names[i] = (struct option){numerics[i].name, 1, NULL, 256 + (int)i};
     names[NUMERICS] = (struct option){"graph", 0, NULL, 'g'};
@@ -72,6 +72,7 @@ void options_parse(int argc, char **argv, struct options *o) {
     names[NUMERICS + 3] = (struct option){"help", 0, NULL, 'h'};
     names[NUMERICS + 4] = (struct option){"stops", 0, NULL, 'z'};
     names[NUMERICS + 5] = (struct option){"core", 0, NULL, 'c'};
+    names[NUMERICS + 6] = (struct option){"alloc", 0, NULL, 'a'};
     *o = (struct options){.launches = 1000,
                           .steps = 300,
                           .warmup = 50,
@@ -87,6 +88,8 @@ void options_parse(int argc, char **argv, struct options *o) {
             o->graph = true;
         } else if (c == 'e') {
             o->events = true;
+        } else if (c == 'a') {
+            o->alloc = true;
         } else if (c == 'c') {
             o->core = true;
         } else if (c == 'z') {
@@ -105,7 +108,7 @@ void options_parse(int argc, char **argv, struct options *o) {
      * graphs. --stops stops between steps, and --core measures the steps of one thread. */
     if (optind != argc || (o->threads && (o->loop || o->stream || o->streams > 1)) ||
         (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->segment && !o->graph) ||
-        (o->events && (o->loop || o->threads || o->streams > 1)) ||
+        (o->alloc && (o->graph || o->random)) || (o->events && (o->loop || o->threads || o->streams > 1)) ||
         ((o->stops || o->core) && (o->loop || o->threads)))
         wrong();
     if (o->loop)

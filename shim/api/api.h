@@ -31,6 +31,7 @@ enum cus_class {
     CUS_CLASS_TOUCH,
     CUS_CLASS_SAME,
     CUS_CLASS_GETTER,
+    CUS_CLASS_SHOWS,
     CUS_CLASS_BARRIER
 };
 
@@ -54,6 +55,7 @@ enum cus_act {
     CUS_ACT_TOUCH,    /* flush at the first call for this function in this context */
     CUS_ACT_GETTER,   /* flush if a thread is in a copy that may sleep, or if nobody has measured
                        * the driver */
+    CUS_ACT_SHOWS,    /* flush if a free is deferred */
     CUS_ACT_COUNT,    /* flush; counts a graph launch that the program makes */
     CUS_ACT_DUMPS,    /* flush; if the flags of a context or an attribute switch core dumps on,
                        * nothing is deferred any more */
@@ -67,6 +69,9 @@ enum cus_act {
     CUS_ACT_POLL,                      /* nothing before; a flush if the event is not ready */
     CUS_ACT_ALLOC, /* flush; if memory ran out, graphs are destroyed and the call is made once
                     * more */
+    CUS_ACT_ALLOC_ASYNC, /* as ALLOC, but flushes only if the allocation may not come before what is
+                          * deferred */
+    CUS_ACT_FREE_ASYNC,  /* may be deferred; else flush, unless nothing is deferred on its stream */
     CUS_ACT_EPOCH, /* flush; afterwards graphs that were built under the old setting are
                     * destroyed */
     CUS_ACT_SET_FUNCTION, /* the same for one function, and only if the value is new */

@@ -19,6 +19,7 @@
 #include "shim/hook/real.h"
 #include "shim/hook/recording.h"
 #include "shim/hook/runtime.h"
+#include "shim/keep/keep.h"
 
 #include "shim/base/forbid.h"
 
@@ -97,10 +98,6 @@ static bool gives_address(unsigned row) {
     switch (row) {
     case CUS_ROW_cuMemAlloc_v2:
     case CUS_ROW_cuMemAllocPitch_v2:
-    case CUS_ROW_cuMemAllocAsync:
-    case CUS_ROW_cuMemAllocAsync_ptsz:
-    case CUS_ROW_cuMemAllocFromPoolAsync:
-    case CUS_ROW_cuMemAllocFromPoolAsync_ptsz:
         return true;
     default:
         return false;
@@ -155,6 +152,46 @@ static CUresult around_alloc(const struct call *call) {
     if (result == CUDA_SUCCESS && gives_address(call->row) && call->a[0])
         cus_engine_memory_made(*(const CUdeviceptr *)(uintptr_t)call->a[0]);
     return result;
+}
+
+/* ---- stream-ordered memory ---- */
+
+static CUmemoryPool pool_named(const struct call *call) {
+    bool named = call->row == CUS_ROW_cuMemAllocFromPoolAsync ||
+                 call->row == CUS_ROW_cuMemAllocFromPoolAsync_ptsz;
+    return named ? (CUmemoryPool)(uintptr_t)call->a[2] : NULL;
+}
+
+static CUresult around_alloc_async(const struct call *call) {
+    CUmemoryPool pool = pool_named(call);
+    if (cus_keeping())
+        cus_keep_saw((int)call->row);
+    if (!cus_engine_alloc_begins(&call->ref, pool))
+        flush(call);
+    CUresult result = pass_on(call);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_alloc_failed(call->row))
+        result = pass_on(call);
+    if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY &&
+        cus_engine_give_memory_back(bytes_wanted(call)))
+        result = pass_on(call);
+    if (result == CUDA_SUCCESS && call->a[0]) {
+        CUdeviceptr address = *(const CUdeviceptr *)(uintptr_t)call->a[0];
+        cus_engine_memory_made(address);
+        cus_engine_alloc_made(&call->ref, pool, address, call->a[1]);
+    }
+    return result;
+}
+
+static CUresult around_free_async(const struct call *call) {
+    if (cus_keeping())
+        cus_keep_saw((int)call->row);
+    enum cus_free how = cus_engine_free(&call->ref, call->a[0]);
+    if (how == CUS_FREE_DEFERRED)
+        return CUDA_SUCCESS;
+    if (how == CUS_FREE_FLUSH)
+        flush(call);
+    cus_engine_memory_going(call->a[0]);
+    return pass_on(call);
 }
 
 /* ---- setters ---- */
@@ -262,12 +299,23 @@ static CUresult around_copy_stream(const struct call *call) {
     return result;
 }
 
+static void note_pools(const struct call *call) {
+    CUmemPool_attribute attribute = (CUmemPool_attribute)call->a[1];
+    if (call->row == CUS_ROW_cuDeviceSetMemPool || call->row == CUS_ROW_cuMemSetMemPool)
+        cus_engine_pool_set();
+    if (call->row == CUS_ROW_cuMemPoolSetAttribute &&
+        (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
+         attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH))
+        cus_engine_pool_watched((CUmemoryPool)(uintptr_t)call->a[0]);
+}
+
 static CUresult around_epoch(const struct call *call) {
     flush(call);
     CUresult result = pass_on(call);
     if (result == CUDA_SUCCESS) {
         cus_engine_function_changed(NULL);
         cus_engine_stream_changed(NULL);
+        note_pools(call);
     }
     return result;
 }
@@ -383,6 +431,10 @@ static CUresult around(const struct call *call) {
         return result;
     case CUS_ACT_ALLOC:
         return around_alloc(call);
+    case CUS_ACT_ALLOC_ASYNC:
+        return around_alloc_async(call);
+    case CUS_ACT_FREE_ASYNC:
+        return around_free_async(call);
     case CUS_ACT_EPOCH:
         return around_epoch(call);
     case CUS_ACT_SET_FUNCTION:

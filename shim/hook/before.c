@@ -70,6 +70,14 @@ static void look_for_dumps(unsigned row, const struct cus_frame *frame) {
         cus_lifecycle_defer_off_later("core dumps of the GPU are switched on");
 }
 
+/* The most memory that a pool had: deferred frees would show (HAZARDS C2). */
+static void look_for_most(unsigned row, const struct cus_frame *frame) {
+    uint32_t attribute = (uint32_t)cus_frame_argument(frame, 1);
+    if (row == CUS_ROW_cuMemPoolGetAttribute && (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
+                                                 attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH))
+        cus_engine_pool_watched((CUmemoryPool)(uintptr_t)cus_frame_argument(frame, 0));
+}
+
 static void before_row(unsigned row, const struct cus_frame *frame) {
     int arg = cus_api_rows[row].arg;
     uint64_t named = arg >= 0 ? cus_frame_argument(frame, arg) : 0;
@@ -84,6 +92,10 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
     }
     if (act == CUS_ACT_GETTER) {
         cus_engine_getter(row);
+        return;
+    }
+    if (act == CUS_ACT_SHOWS) {
+        cus_engine_shows(row);
         return;
     }
     if (act == CUS_ACT_TAINT) {
@@ -103,10 +115,15 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
     }
     bool named_stream = cus_act_stream(row, &named, &ref);
     cus_act_flush(row, named_stream ? &ref : NULL);
+    look_for_most(row, frame);
     switch (act) {
     case CUS_ACT_MEMORY:
         cus_engine_memory_gone();
         cus_engine_memory_going(cus_frame_argument(frame, 0));
+        if (row == CUS_ROW_cuMemPoolDestroy)
+            cus_engine_pool_gone();
+        else
+            cus_engine_pool_memory_gone(cus_frame_argument(frame, 0));
         break;
     case CUS_ACT_CODE:
         forget_handles();

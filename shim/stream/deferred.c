@@ -19,6 +19,7 @@
 #include "shim/stream/fallback.h"
 #include "shim/stream/graphs.h"
 #include "shim/stream/live.h"
+#include "shim/stream/pools.h"
 #include "shim/stream/priority.h"
 #include "shim/stream/room.h"
 #include "shim/stream/trace.h"
@@ -64,6 +65,25 @@ static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     return result;
 }
 
+/* Makes frees that were deferred behind ops which are issued now. */
+static void make_frees(struct cus_engine *engine, struct cus_frees *frees) {
+    const struct cus_driver *driver = cus_process.driver;
+    if (!frees->n)
+        return;
+    struct cus_relaxed relaxed = cus_relax(driver);
+    for (uint32_t i = 0; i < frees->n; i++)
+        note_late(engine, driver->cuMemFreeAsync(frees->of[i], engine->handle));
+    cus_relax_end(driver, relaxed);
+    cus_pools_made(frees->n);
+    frees->n = 0;
+}
+
+/* Makes the frees that are deferred behind the ops issued last. */
+static void free_behind(struct cus_engine *engine) {
+    cus_pools_settle(engine);
+    make_frees(engine, &engine->frees);
+}
+
 /* ---- the submitted segment ---- */
 
 /* Issues the ops of a segment that the submit thread could not launch. It was counted as launched,
@@ -101,8 +121,13 @@ static enum cus_submit_state take_back(struct cus_engine *engine) {
     cus_submit_wait(submit);
     enum cus_submit_state state = __atomic_load_n(&submit->state, __ATOMIC_ACQUIRE);
     __atomic_store_n(&submit->state, CUS_SUBMIT_NONE, __ATOMIC_RELAXED);
-    if (state != CUS_SUBMIT_LAUNCHED)
+    if (state != CUS_SUBMIT_LAUNCHED) {
         submit->broken = submit->variant;
+    } else if (submit->frees.n) {
+        note_late(engine, submit->freed);
+        cus_pools_made(submit->frees.n);
+        submit->frees.n = 0;
+    }
     return state;
 }
 
@@ -110,8 +135,10 @@ static enum cus_submit_state take_back(struct cus_engine *engine) {
  * segment. */
 static bool finish(struct cus_engine *engine) {
     enum cus_submit_state state = take_back(engine);
-    if (state > CUS_SUBMIT_LAUNCHED)
+    if (state > CUS_SUBMIT_LAUNCHED) {
         issue_submitted(engine);
+        make_frees(engine, &engine->submit.frees);
+    }
     return state != CUS_SUBMIT_NONE;
 }
 
@@ -157,6 +184,7 @@ void cus_deferred_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
     int cancel = cus_cancel_off();
     finish(engine);
     note_late(engine, issue_all(engine, n));
+    free_behind(engine);
     cus_cancel_back(cancel);
     cus_trace_flush(engine, n, cus_trace_cause(cause), reason);
     engine->counters.eager_by[counted] += n;
@@ -178,9 +206,19 @@ void cus_deferred_settle(struct cus_engine *engine) {
     int cancel = cus_cancel_off();
     finish(engine);
     mend(engine);
-    if (!engine->view.segment)
+    if (!engine->view.segment) {
+        free_behind(engine);
         nothing_pends(engine);
+    }
     cus_cancel_back(cancel);
+}
+
+/* The context is dead, so its frees can no longer be made. */
+static void lose_frees(struct cus_engine *engine, struct cus_frees *frees) {
+    if (frees->n)
+        note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    cus_pools_made(frees->n);
+    frees->n = 0;
 }
 
 void cus_deferred_lose(struct cus_engine *engine) {
@@ -189,6 +227,9 @@ void cus_deferred_lose(struct cus_engine *engine) {
     if (take_back(engine) > CUS_SUBMIT_LAUNCHED) /* the segment stays counted as launched */
         note_late(engine, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     cus_cancel_back(cancel);
+    cus_pools_settle(engine);
+    lose_frees(engine, &engine->submit.frees);
+    lose_frees(engine, &engine->frees);
     mend(engine);
     if (!engine->view.segment) {
         nothing_pends(engine);
@@ -340,6 +381,10 @@ static bool hand_over(struct cus_engine *engine, const struct found *found, uint
            (engine->view.segment->n + 63) / 64 * sizeof *submit->shapes);
     engine->counters.patched_nodes += cus_plan_patched_all(plan, found->variant, submit->nodes);
     engine->counters.submitted++;
+    cus_pools_settle(engine);
+    struct cus_frees behind = engine->frees; /* those of the last segment are made */
+    engine->frees = submit->frees;
+    submit->frees = behind;
     cus_submit_queue(engine, found->variant, now);
     return true;
 }
@@ -459,8 +504,10 @@ CUresult cus_deferred_fire(struct cus_engine *engine) {
         charge(engine, &found, n);
     if (turned) /* the build belongs to the turn that ends */
         turn_ended(engine);
-    if (!submit)
+    if (!submit) {
+        free_behind(engine);
         nothing_pends(engine);
+    }
     cus_cancel_back(cancel);
     return result;
 }

@@ -16,6 +16,7 @@
 #include "shim/stream/check_launch.h"
 #include "shim/stream/live.h"
 #include "shim/stream/origins.h"
+#include "shim/stream/pools.h"
 #include "shim/stream/ranges.h"
 #include "shim/stream/realtime.h"
 #include "shim/stream/registry.h"
@@ -65,6 +66,7 @@ void cus_engine_end(void) {
     cus_func_forget_noted();
     cus_origins_drop();
     cus_ranges_drop();
+    cus_pools_drop();
     cus_room_drop();
     cus_realtime_drop();
     cus_advice_drop();

@@ -47,6 +47,7 @@ void cus_engine_check(const struct cus_engine *engine) {
         issued += counters->eager_by[by];
     CUS_CHECK(came >= issued + deferred); /* more while a thread makes its own call */
     CUS_CHECK(!deferred || __atomic_load_n(&engine->pending, __ATOMIC_RELAXED));
+    CUS_CHECK(!engine->frees.n || __atomic_load_n(&engine->pending, __ATOMIC_RELAXED));
     cus_plan_check(cus_engine_plan(engine));
 }
 #endif

@@ -138,6 +138,36 @@ void cus_engine_context_ended(CUcontext context);
 void cus_engine_code_gone(void);
 /* Any range may be freed, unmapped or unregistered: forgets all ranges. */
 void cus_engine_memory_gone(void);
+/* ---- stream-ordered memory (pools.c) ---- */
+
+/* The program is about to allocate on this stream from this pool; NULL: the device's current one.
+ * True: the allocation may come before what is deferred on the stream. False: flush first. */
+bool cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool pool);
+/* The same allocation succeeded. */
+void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool pool, uint64_t address,
+                           uint64_t bytes);
+/* The same allocation ran out of memory: no free is deferred from here on. True: frees were, and
+ * are made now; try again. */
+bool cus_engine_alloc_failed(unsigned row);
+/* The program frees memory on this stream, in stream order. */
+enum cus_free {
+    CUS_FREE_DEFERRED, /* made later; the program's call has succeeded */
+    CUS_FREE_NOW,      /* nothing is deferred that must come first: make the call */
+    CUS_FREE_FLUSH     /* flush, then make the call */
+};
+enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t address);
+/* Before a call of class SHOWS: issues everything if a free is deferred. */
+void cus_engine_shows(unsigned row);
+/* Memory at this address is freed, not in stream order. */
+void cus_engine_pool_memory_gone(uint64_t address);
+/* A pool or a context goes, with its memory. */
+void cus_engine_pool_gone(void);
+/* A device has another current pool. */
+void cus_engine_pool_set(void);
+/* The program looks at the most memory that a pool used (or sets that back). It must see what it
+ * would see without deferred frees. */
+void cus_engine_pool_watched(CUmemoryPool pool);
+
 /* For mode verify, which keeps a list of device memory: the program allocated memory at this
  * address, or is about to free it, or may be. Other modes do nothing. */
 void cus_engine_memory_made(uint64_t address);

@@ -128,6 +128,7 @@ static void forget_context(struct cus_context *context) {
 
 static void forget_memory(void) {
     cus_ranges_forget();
+    cus_engine_pool_gone();
     cus_saver_forget();
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
 }

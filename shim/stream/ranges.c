@@ -145,6 +145,19 @@ static void take_out(uint32_t i) {
     memmove(&ranges[i], &ranges[i + 1], (--n_ranges - i) * sizeof *ranges);
 }
 
+void cus_ranges_forget_at(uint64_t address) {
+    bool known = false;
+    cus_lock_take(&range_lock);
+    for (uint32_t i = n_ranges; i-- > 0;)
+        if (ranges[i].start <= address && address < ranges[i].end) {
+            take_out(i);
+            known = true;
+        }
+    if (known)
+        __atomic_add_fetch(&cus_process.memory_epoch, 1, __ATOMIC_RELEASE);
+    cus_lock_give(&range_lock);
+}
+
 /* Makes room for one more range. If the table cannot grow, a different range goes each time, so
  * that some of many ranges used in turn are still found. */
 static void have_room(void) {

@@ -21,6 +21,7 @@
 #include "shim/stream/graphs.h"
 #include "shim/stream/hangs.h"
 #include "shim/stream/registry.h"
+#include "shim/stream/pools.h"
 #include "shim/stream/room.h"
 #include "shim/stream/streams.h"
 #include "shim/stream/why.h"
@@ -301,6 +302,7 @@ void cus_registry_close(struct cus_engine *engine) {
     cus_graphs_destroy_dropped(engine, true);
     cus_graphs_drop_stream(engine);
     cus_room_stream_goes(engine);
+    cus_pools_stream_goes(engine);
     __atomic_store_n(&engine->closed, true, __ATOMIC_RELEASE);
 
     cus_lock_take(&cus_registry_lock);
@@ -320,6 +322,8 @@ void cus_registry_drop(void) {
         struct cus_engine *engine = cus_process.engines[i];
         cus_check_free(engine->shadow);
         cus_repeat_free(&engine->repeat);
+        cus_mem_shrink(engine->frees.of);
+        cus_mem_shrink(engine->submit.frees.of);
         memset(engine, 0, cus_engine_bytes());
     }
     closed_engines = NULL;

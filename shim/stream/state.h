@@ -33,7 +33,7 @@
  * | engine                                   | one stream's state                   |
  * | context                                  | kinds, captures                      |
  * | registry                                 | which contexts and engines there are |
- * | range, taint, noted, origin, list, build | one table each; room for graphs      |
+ * | range, pools, taint, noted, origin, list, build | one table each; room for graphs |
  *
  * Driver calls under an engine lock only issue, build, patch and launch what that engine defers.
  * The program's own eager calls run without a lock, and so do the launches of the submit thread
@@ -69,6 +69,9 @@ struct cus_context {
         uint32_t program_made, program_graphs;
         uint32_t busy; /* index in engines[] of the stream that was busy when asked last */
     } room;
+    /* Lock of pools.c: the device's current pool, valid in `pool_epoch`. */
+    struct cus_pool *pool;
+    uint32_t pool_epoch;
     struct cus_context *next;
     /* Build lock: graphs that were not built because there was no room (room.c). */
     struct cus_wanted {
@@ -188,6 +191,11 @@ struct cus_engine {
 
     struct cus_counters counters; /* lock */
     struct cus_shadow *shadow;    /* lock: mode verify only (check_launch.c) */
+    /* Lock: frees that are made behind the deferred or the submitted ops, `free_bytes` in all, of
+     * memory of `free_pool` (pools.c). */
+    struct cus_frees frees;
+    uint64_t free_bytes;
+    struct cus_pool *free_pool;
     struct cus_engine *next_free;
     /* Lock: the kinds of plain launches found last, by a hash of the function. With these, threads
      * need not take the context's lock for each op that is not the expected one. Cleared whenever
@@ -256,6 +264,7 @@ struct cus_process {
      * read then. */
     /* Atomic: threads inside a copy that may sleep in the driver. */
     uint32_t copiers __attribute__((aligned(CUS_LINE)));
+    uint32_t frees;                     /* atomic: frees that are deferred or submitted */
     uint32_t made_streams, made_graphs; /* atomic: made by the program */
     /* Atomic: graphs of this library were destroyed, so the driver's pools hold memory. */
     bool pools_hold;

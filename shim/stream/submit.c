@@ -69,9 +69,15 @@ static enum cus_submit_state carry_out(struct cus_submit *submit) {
                 return CUS_SUBMIT_FAILED;
             }
         }
-    return cus_exec_launch(cus_process.driver, submit->exec, submit->stream) == CUDA_SUCCESS
-               ? CUS_SUBMIT_LAUNCHED
-               : CUS_SUBMIT_FAILED;
+    if (cus_exec_launch(cus_process.driver, submit->exec, submit->stream) != CUDA_SUCCESS)
+        return CUS_SUBMIT_FAILED;
+    submit->freed = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < submit->frees.n; i++) {
+        CUresult result = cus_process.driver->cuMemFreeAsync(submit->frees.of[i], submit->stream);
+        if (submit->freed == CUDA_SUCCESS)
+            submit->freed = result;
+    }
+    return CUS_SUBMIT_LAUNCHED;
 }
 
 /* Called by the thread that set the state to BUSY. */

@@ -15,6 +15,13 @@
 
 struct cus_engine;
 
+/* Frees of stream-ordered memory that wait for ops to be issued (pools.c). */
+enum { CUS_FREES_MAX = 1024 };
+struct cus_frees {
+    uint32_t n;
+    CUdeviceptr *of; /* CUS_FREES_MAX of them; NULL: none was deferred yet */
+};
+
 enum cus_submit_state {
     CUS_SUBMIT_NONE,
     CUS_SUBMIT_QUEUED,   /* the submit thread is to take it, or a thread that would wait for it */
@@ -39,6 +46,8 @@ struct cus_submit {
     struct cus_exec *exec;
     const struct cus_place *places;
     uint8_t *image;
+    struct cus_frees frees; /* made behind the launch, while the state is BUSY */
+    CUresult freed;         /* the first error of these frees */
     /* Nodes to be patched, a bit each; the image holds their new values. */
     uint64_t nodes[CUS_SEGMENT_MAX / 64];
     /* Of these, nodes whose shape changes. */

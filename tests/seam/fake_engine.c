@@ -249,6 +249,42 @@ bool cus_engine_cannot_fit(uint64_t bytes) {
     return false;
 }
 
+bool cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool pool) {
+    seam_log("engine alloc_begins %llx:%s %s", (unsigned long long)(uintptr_t)stream->handle,
+             stream->abi == CUS_ABI_PTSZ ? "ptsz" : "legacy", pool ? "from a pool" : "");
+    return false;
+}
+void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool pool, uint64_t address,
+                           uint64_t bytes) {
+    (void)stream, (void)pool;
+    seam_log("engine alloc_made %llx %llu", (unsigned long long)address, (unsigned long long)bytes);
+}
+bool cus_engine_alloc_failed(unsigned row) {
+    seam_log("engine alloc_failed %s", cus_api_name(row));
+    return false;
+}
+enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t address) {
+    seam_log("engine free %llx %llx:%s", (unsigned long long)address,
+             (unsigned long long)(uintptr_t)stream->handle,
+             stream->abi == CUS_ABI_PTSZ ? "ptsz" : "legacy");
+    return CUS_FREE_FLUSH;
+}
+void cus_engine_shows(unsigned row) {
+    seam_log("engine shows %s", cus_api_name(row));
+}
+void cus_engine_pool_memory_gone(uint64_t address) {
+    (void)address;
+}
+void cus_engine_pool_gone(void) {
+    seam_log("engine pool_gone");
+}
+void cus_engine_pool_set(void) {
+    seam_log("engine pool_set");
+}
+void cus_engine_pool_watched(CUmemoryPool pool) {
+    seam_log("engine pool_watched %llx", (unsigned long long)(uintptr_t)pool);
+}
+
 bool cus_engine_give_memory_back(uint64_t bytes) {
     (void)bytes;
     seam_log("engine give_memory_back");

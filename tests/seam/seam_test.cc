@@ -300,7 +300,8 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             "cuda cuMemcpyHtoD_v2",
             // Ends of lives: the engine forgets before the driver does.
             "engine flush P cuMemFree_v2 -", "engine memory_gone", "cuda cuMemFree_v2",
-            "engine flush S cuMemFreeAsync 51:legacy", "engine memory_gone", "cuda cuMemFreeAsync",
+            "engine free 1000 51:legacy", "engine flush S cuMemFreeAsync 51:legacy",
+            "cuda cuMemFreeAsync",
             "engine flush S cuStreamDestroy_v2 51:legacy", "engine stream_gone 51:legacy",
             "cuda cuStreamDestroy_v2", "engine flush P cuModuleUnload -", "engine code_gone",
             "cuda cuModuleUnload", "engine flush P cuDevicePrimaryCtxReset_v2 -",

@@ -21,6 +21,8 @@ enum call_kind { /* as in cuda_api.def */
                  CALL_RESOLVE,
                  CALL_TOUCH,
                  CALL_SAME,
+                 CALL_GETTER,
+                 CALL_SHOWS,
                  CALL_BARRIER,
 };
 

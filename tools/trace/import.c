@@ -391,6 +391,8 @@ static void write_call(struct writer *w, const struct import_call *call) {
     switch (api->class.kind) {
     case CALL_PASS:
     case CALL_RESOLVE:
+    case CALL_GETTER: /* a flush is rare: only beside a copy, or where a free is deferred */
+    case CALL_SHOWS:
     case CALL_OP: /* its execution is the op; without one it failed */
         break;
     case CALL_SYNC:
@@ -402,7 +404,9 @@ static void write_call(struct writer *w, const struct import_call *call) {
             write_barrier(w, call, api);
         break;
     default:
-        write_barrier(w, call, api);
+        /* As if one stream used the pool. */
+        if (!acts(api, "ALLOC_ASYNC") && !acts(api, "FREE_ASYNC"))
+            write_barrier(w, call, api);
     }
 }
 

@@ -102,7 +102,7 @@ TEST(Table, IsSortedSoThatNamesAreFound) {
 TEST(Table, SaysWhyACallMayPassAndWhyItMayNot) {
     for (const cus_api_row &row : Rows()) {
         if (row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_GETTER ||
-            row.kind == CUS_CLASS_BARRIER) {
+            row.kind == CUS_CLASS_SHOWS || row.kind == CUS_CLASS_BARRIER) {
             EXPECT_GT(strlen(row.reason), 10u) << row.name;
         }
     }
@@ -114,7 +114,8 @@ TEST(Table, CallsOfAStreamHaveAdviceOfTheirOwn) {
     const char *any = cus_call_advice("cu");
     for (const cus_api_row &row : Rows()) {
         if (row.kind == CUS_CLASS_STREAM || row.kind == CUS_CLASS_SYNC ||
-            row.kind == CUS_CLASS_TOUCH || row.act == CUS_ACT_ALLOC) {
+            row.kind == CUS_CLASS_TOUCH || row.act == CUS_ACT_ALLOC ||
+            row.act == CUS_ACT_ALLOC_ASYNC) {
             EXPECT_TRUE(cus_call_advice(row.name) != any || strstr(row.name, "Array") ||
                         strstr(row.name, "Graphics") || strstr(row.name, "External"))
                 << row.name;
@@ -151,7 +152,9 @@ TEST(Table, OnlyPassRowsAreLeftAlone) {
         if (row.kind == CUS_CLASS_GETTER) {
             EXPECT_STREQ(row.scope_name, "T") << row.name;
         }
-        if (row.kind == CUS_CLASS_BARRIER || row.kind == CUS_CLASS_TOUCH) {
+        EXPECT_EQ(row.kind == CUS_CLASS_SHOWS, row.act == CUS_ACT_SHOWS) << row.name;
+        if (row.kind == CUS_CLASS_BARRIER || row.kind == CUS_CLASS_TOUCH ||
+            row.kind == CUS_CLASS_SHOWS) {
             EXPECT_STREQ(row.scope_name, "P") << row.name;
         }
         if (row.kind == CUS_CLASS_OP) {
@@ -295,7 +298,7 @@ TEST(Table, GettersOfMemoryAndOfEventsComeBehindEverything) {
 // Rows that a slip would hurt most, spelled out (HAZARDS F1).
 TEST(Table, HotCallsPassAndWaitingCallsDoNot) {
     for (const char *name : {"cuCtxGetCurrent", "cuStreamIsCapturing", "cuEventDestroy_v2",
-                             "cuPointerGetAttribute", "cuGetExportTable", "cuDeviceGetAttribute"})
+                             "cuGetExportTable", "cuDeviceGetAttribute"})
         EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_PASS) << name;
     for (const char *name :
          {"cuMemAlloc_v2", "cuMemHostAlloc", "cuModuleLoadData", "cuStreamCreate",
@@ -317,8 +320,15 @@ void ExpectRow(const char *name, cus_class kind, const char *scope, int act) {
 // (C2).
 TEST(Hazards, StreamOrderedAllocationIsStreamWork) {
     for (const char *name : {"cuMemAllocAsync", "cuMemAllocFromPoolAsync"})
-        ExpectRow(name, CUS_CLASS_STREAM, "S", CUS_ACT_ALLOC);
-    ExpectRow("cuMemFreeAsync", CUS_CLASS_STREAM, "S", CUS_ACT_MEMORY);
+        ExpectRow(name, CUS_CLASS_STREAM, "S", CUS_ACT_ALLOC_ASYNC);
+    ExpectRow("cuMemFreeAsync", CUS_CLASS_STREAM, "S", CUS_ACT_FREE_ASYNC);
+}
+
+// C2: a free may be deferred, and nobody may see that it was.
+TEST(Hazards, WhatShowsMemoryComesBehindDeferredFrees) {
+    for (const char *name : {"cuMemGetInfo_v2", "cuPointerGetAttribute", "cuPointerGetAttributes",
+                             "cuMemGetAddressRange_v2"})
+        ExpectRow(name, CUS_CLASS_SHOWS, "P", CUS_ACT_SHOWS);
 }
 
 // C14: where memory runs out in them, graphs are dropped and they are made once more.

@@ -1,0 +1,425 @@
+/*
+ * Stream-ordered memory: which allocations live, and which frees may be deferred.
+ *
+ * An allocation is made at the call, before what is deferred on its stream: no deferred op knows
+ * the memory. A free is deferred behind the ops in front of it, so memory stays allocated a little
+ * longer. Both keep a segment whole. They hold for a device's default pool while one stream uses
+ * it: with unfinished frees of another stream, the driver may make an allocation wait for these, in
+ * front of ops that are not issued yet (HAZARDS C1). A free is deferred of memory that is known to
+ * live, so that a free that fails does so at its call (C2).
+ *
+ * Runs on program threads inside hooks. pools_lock is innermost; the driver is called without it.
+ */
+#include "shim/stream/pools.h"
+
+#include "shim/base/hazard.h"
+#include "shim/base/mem.h"
+#include "shim/graph/relax.h"
+#include "shim/stream/access.h"
+#include "shim/stream/check_launch.h"
+#include "shim/stream/flush.h"
+#include "shim/stream/ranges.h"
+#include "shim/stream/registry.h"
+#include "shim/stream/room.h"
+#include "shim/stream/streams.h"
+
+enum {
+    POOLS = 8,
+    USERS = 4,
+    LIVE_MAX = 1 << 16, /* allocations that are known at a time; others are flushed for as before */
+    LOOKS = 32,         /* one in so many uses asks whether the other streams are idle */
+    EXTRA = 4           /* deferred frees may make a pool larger by one part in so many */
+};
+
+/* A stream that allocated or freed in a pool, and may have unfinished frees there. */
+struct user {
+    struct cus_engine *engine;
+    uint64_t id; /* of the engine's stream, which another one may follow */
+    uint32_t uses;
+};
+
+struct cus_pool {
+    CUmemoryPool handle; /* NULL: the entry is free */
+    bool is_default;
+    bool watched; /* the program looks at its largest size */
+    bool lost;    /* streams that cannot be asked may have unfinished frees in it */
+    uint32_t n_users;
+    struct user users[USERS];
+    uint32_t looks;
+    uint64_t deferred;      /* bytes whose free is deferred */
+    uint64_t bound;         /* the most that `deferred` may be now */
+    uint64_t reserved_most; /* the most memory that it was seen to have */
+};
+
+struct live {
+    uint64_t address, bytes;
+    struct cus_pool *pool;
+    UT_hash_handle hh;
+};
+
+static struct cus_lock pools_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
+/* All of pools_lock. */
+static struct cus_pool pools[POOLS];
+static struct live *live;
+static uint32_t epoch = 1; /* moves when a device has another pool */
+static bool exhausted;     /* memory ran out once: nothing is deferred any more */
+
+static CUcontext current_context(void) {
+    CUcontext context = NULL;
+    return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+static bool defers(void) {
+    return __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER && !cus_check_on();
+}
+
+/* ---- pools ---- */
+
+/* pools_lock held. NULL: there are too many. */
+static struct cus_pool *pool_of(CUmemoryPool handle) {
+    struct cus_pool *unused = NULL;
+    for (unsigned i = 0; i < POOLS; i++) {
+        if (pools[i].handle == handle)
+            return &pools[i];
+        if (!pools[i].handle && !unused)
+            unused = &pools[i];
+    }
+    if (unused)
+        *unused = (struct cus_pool){.handle = handle};
+    return unused;
+}
+
+/* The pool from which the program allocates. NULL: unknown. */
+static struct cus_pool *find(struct cus_context *context, CUmemoryPool named) {
+    const struct cus_driver *driver = cus_process.driver;
+    cus_lock_take(&pools_lock);
+    struct cus_pool *pool = named                         ? pool_of(named)
+                            : context->pool_epoch == epoch ? context->pool
+                                                          : NULL;
+    uint32_t asked = epoch;
+    cus_lock_give(&pools_lock);
+    if (pool || named || !driver->cuDeviceGetMemPool || !driver->cuDeviceGetDefaultMemPool)
+        return pool;
+    CUdevice device;
+    CUmemoryPool current = NULL, first = NULL;
+    if (driver->cuCtxGetDevice(&device) != CUDA_SUCCESS ||
+        driver->cuDeviceGetMemPool(&current, device) != CUDA_SUCCESS || !current ||
+        driver->cuDeviceGetDefaultMemPool(&first, device) != CUDA_SUCCESS)
+        return NULL;
+    cus_lock_take(&pools_lock);
+    pool = pool_of(current);
+    if (pool)
+        pool->is_default = current == first;
+    context->pool = pool;
+    context->pool_epoch = asked;
+    cus_lock_give(&pools_lock);
+    return pool;
+}
+
+/* ---- which streams use a pool ---- */
+
+static bool is_user(const struct user *user, const struct cus_engine *engine) {
+    return user->engine == engine && user->id == engine->id;
+}
+
+/* pools_lock held, here and below. */
+static void note_use(struct cus_pool *pool, struct cus_engine *engine) {
+    for (uint32_t i = 0; i < pool->n_users; i++)
+        if (is_user(&pool->users[i], engine)) {
+            pool->users[i].uses++;
+            return;
+        }
+    if (pool->n_users == USERS)
+        pool->lost = true;
+    else
+        pool->users[pool->n_users++] = (struct user){.engine = engine, .id = engine->id};
+}
+
+/* Another stream than the engine's that uses the pool; NULL: none. */
+static struct user *another(struct cus_pool *pool, const struct cus_engine *engine) {
+    for (uint32_t i = 0; i < pool->n_users; i++)
+        if (!is_user(&pool->users[i], engine))
+            return &pool->users[i];
+    return NULL;
+}
+
+static bool is_alone(struct cus_pool *pool, const struct cus_engine *engine) {
+    return pool->is_default && !pool->lost && !another(pool, engine);
+}
+
+/* Asks one other stream now and then whether it is idle. If it is, and did not use the pool
+ * meanwhile, it has no unfinished frees. */
+static void look_at_others(struct cus_pool *pool, const struct cus_engine *engine) {
+    cus_lock_take(&pools_lock);
+    struct user *other = pool->looks++ % LOOKS ? NULL : another(pool, engine);
+    struct user asked = other ? *other : (struct user){0};
+    cus_lock_give(&pools_lock);
+    /* While its lock is held, the stream does not go. */
+    if (!asked.engine || !cus_lock_try(&asked.engine->lock))
+        return;
+    bool complete = !asked.engine->closed && asked.engine->id == asked.id &&
+                    !asked.engine->pending && cus_room_complete(asked.engine);
+    cus_engine_unlock(asked.engine);
+    if (!complete)
+        return;
+    cus_lock_take(&pools_lock);
+    for (uint32_t i = 0; i < pool->n_users; i++)
+        if (memcmp(&pool->users[i], &asked, sizeof asked) == 0) {
+            pool->users[i] = pool->users[--pool->n_users];
+            break;
+        }
+    cus_lock_give(&pools_lock);
+}
+
+void cus_pools_stream_goes(struct cus_engine *engine) {
+    bool used = false;
+    cus_lock_take(&pools_lock);
+    for (unsigned i = 0; i < POOLS; i++)
+        for (uint32_t k = 0; k < pools[i].n_users; k++)
+            used |= pools[i].users[k].engine == engine;
+    cus_lock_give(&pools_lock);
+    bool complete = !used || (!engine->buried && cus_room_complete(engine));
+    cus_lock_take(&pools_lock);
+    for (unsigned i = 0; i < POOLS; i++)
+        for (uint32_t k = pools[i].n_users; k-- > 0;)
+            if (pools[i].users[k].engine == engine) {
+                pools[i].users[k] = pools[i].users[--pools[i].n_users];
+                pools[i].lost |= !complete;
+            }
+    cus_lock_give(&pools_lock);
+}
+
+/* ---- allocations ---- */
+
+bool cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool named) {
+    struct cus_thread *thread = &cus_thread_self;
+    CUcontext current = current_context();
+    struct cus_engine *engine = defers() ? cus_registry_find(thread, *stream, current) : NULL;
+    struct cus_pool *pool = engine ? find(engine->context, named) : NULL;
+    if (!pool)
+        return false;
+    cus_lock_take(&pools_lock);
+    note_use(pool, engine);
+    bool alone = is_alone(pool, engine);
+    bool others_free = !alone && pool->deferred;
+    cus_lock_give(&pools_lock);
+    if (!alone)
+        look_at_others(pool, engine);
+    /* What another stream has freed, the driver may give to this allocation. */
+    if (others_free)
+        cus_flush_everything(CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM);
+    return !__atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) || (CUS_HAZARD(C1) ? alone : true);
+}
+
+void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool named,
+                           uint64_t address, uint64_t bytes) {
+    struct cus_engine *engine =
+        defers() ? cus_registry_find(&cus_thread_self, *stream, current_context()) : NULL;
+    struct cus_pool *pool = engine ? find(engine->context, named) : NULL;
+    if (!pool)
+        return;
+    cus_lock_take(&pools_lock);
+    struct live *entry;
+    HASH_FIND(hh, live, &address, sizeof address, entry);
+    if (!entry && HASH_COUNT(live) < LIVE_MAX && (entry = cus_mem_grow(sizeof *entry))) {
+        entry->address = address;
+        HASH_ADD(hh, live, address, sizeof address, entry);
+    }
+    if (entry) {
+        entry->bytes = bytes;
+        entry->pool = pool;
+    }
+    cus_lock_give(&pools_lock);
+}
+
+bool cus_engine_alloc_failed(unsigned row) {
+    cus_lock_take(&pools_lock);
+    exhausted = true;
+    cus_lock_give(&pools_lock);
+    bool deferred = __atomic_load_n(&cus_process.frees, __ATOMIC_ACQUIRE) != 0;
+    if (deferred)
+        cus_engine_flush(CUS_SCOPE_P, NULL, row);
+    return deferred;
+}
+
+/* ---- frees ---- */
+
+/* pools_lock held. */
+static void forget(struct live *entry) {
+    HASH_DEL(live, entry);
+    cus_mem_shrink(entry);
+}
+
+static void forget_all(void) {
+    struct live *entry, *next;
+    HASH_ITER(hh, live, entry, next) {
+        forget(entry);
+    }
+}
+
+/* Takes the allocation out of the table. NULL: it is not known to live. */
+static struct cus_pool *take_out(uint64_t address, uint64_t *bytes) {
+    struct live *entry;
+    struct cus_pool *pool = NULL;
+    cus_lock_take(&pools_lock);
+    HASH_FIND(hh, live, &address, sizeof address, entry);
+    if (entry) {
+        pool = entry->pool;
+        *bytes = entry->bytes;
+        forget(entry);
+    }
+    cus_lock_give(&pools_lock);
+    return pool;
+}
+
+/* Memory of a pool that is unknown may be of any. */
+static void note_unknown(struct cus_engine *engine) {
+    cus_lock_take(&pools_lock);
+    for (unsigned i = 0; i < POOLS; i++) {
+        if (pools[i].handle && engine)
+            note_use(&pools[i], engine);
+        pools[i].lost |= pools[i].handle && !engine;
+    }
+    cus_lock_give(&pools_lock);
+}
+
+/* How many bytes of frees may be deferred: what the pool has idle, and a part of the most that it
+ * ever had. */
+static uint64_t bound_of(struct cus_pool *pool) {
+    const struct cus_driver *driver = cus_process.driver;
+    cuuint64_t reserved = 0, used = 0;
+    struct cus_relaxed relaxed = cus_relax(driver);
+    bool told = driver->cuMemPoolGetAttribute &&
+                driver->cuMemPoolGetAttribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+                                              &reserved) == CUDA_SUCCESS &&
+                driver->cuMemPoolGetAttribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+                                              &used) == CUDA_SUCCESS;
+    cus_relax_end(driver, relaxed);
+    if (!told)
+        return 0;
+    if (reserved > pool->reserved_most)
+        pool->reserved_most = reserved;
+    return (reserved > used ? reserved - used : 0) + pool->reserved_most / EXTRA;
+}
+
+/* True: the free counts as deferred. Engine lock held. */
+static bool has_place(struct cus_engine *engine, struct cus_pool *pool, uint64_t bytes) {
+    struct cus_frees *frees = &engine->frees;
+    if (!cus_process.driver->cuMemFreeAsync || frees->n == CUS_FREES_MAX ||
+        (frees->n && engine->free_pool != pool) ||
+        (!frees->of && !(frees->of = cus_mem_grow(CUS_FREES_MAX * sizeof *frees->of))))
+        return false;
+    cus_lock_take(&pools_lock);
+    bool allowed = is_alone(pool, engine) && !pool->watched && !exhausted;
+    bool ask = allowed && !pool->deferred;
+    cus_lock_give(&pools_lock);
+    uint64_t bound = ask ? bound_of(pool) : 0;
+    cus_lock_take(&pools_lock);
+    if (ask)
+        pool->bound = bound;
+    allowed &= pool->deferred + bytes <= pool->bound;
+    if (allowed)
+        pool->deferred += bytes;
+    cus_lock_give(&pools_lock);
+    return allowed;
+}
+
+static void defer(struct cus_engine *engine, struct cus_pool *pool, uint64_t address,
+                  uint64_t bytes) {
+    engine->frees.of[engine->frees.n++] = address;
+    engine->free_bytes += bytes;
+    engine->free_pool = pool;
+    engine->counters.frees++;
+    __atomic_add_fetch(&cus_process.frees, 1, __ATOMIC_ACQ_REL);
+}
+
+static enum cus_free decide(struct cus_engine *engine, struct cus_pool *pool, uint64_t address,
+                            uint64_t bytes) {
+    if (!engine->pending || !CUS_HAZARD(C2))
+        return CUS_FREE_NOW;
+    if (!pool || cus_thread_self.suspended || cus_program_captures(engine->context) ||
+        !has_place(engine, pool, bytes))
+        return CUS_FREE_FLUSH;
+    defer(engine, pool, address, bytes);
+    return CUS_FREE_DEFERRED;
+}
+
+enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t address) {
+    struct cus_thread *thread = &cus_thread_self;
+    uint64_t bytes = 0;
+    struct cus_engine *engine =
+        defers() ? cus_registry_find(thread, *stream, current_context()) : NULL;
+    struct cus_pool *pool = take_out(address, &bytes);
+    if (pool)
+        cus_ranges_forget_at(address);
+    else
+        cus_ranges_forget();
+    if (!engine || !pool)
+        note_unknown(engine);
+    if (!engine)
+        return CUS_FREE_FLUSH;
+    cus_flush_ties(thread, engine);
+    cus_lock_take(&engine->lock);
+    if (!cus_streams_current(thread)) {
+        cus_engine_unlock(engine);
+        return CUS_FREE_FLUSH;
+    }
+    if (pool) {
+        cus_lock_take(&pools_lock);
+        note_use(pool, engine);
+        cus_lock_give(&pools_lock);
+    }
+    enum cus_free how = decide(engine, pool, address, bytes);
+    cus_engine_unlock(engine);
+    if (how == CUS_FREE_DEFERRED)
+        cus_thread_pends(thread, engine);
+    return how;
+}
+
+void cus_pools_settle(struct cus_engine *engine) {
+    if (!engine->frees.n)
+        return;
+    cus_lock_take(&pools_lock);
+    engine->free_pool->deferred -= engine->free_bytes;
+    cus_lock_give(&pools_lock);
+    engine->free_bytes = 0;
+}
+
+/* ---- what others see and change ---- */
+
+void cus_engine_shows(unsigned row) {
+    if (CUS_HAZARD(C2) && __atomic_load_n(&cus_process.frees, __ATOMIC_ACQUIRE))
+        cus_engine_flush(CUS_SCOPE_P, NULL, row);
+}
+
+void cus_engine_pool_memory_gone(uint64_t address) {
+    uint64_t bytes;
+    take_out(address, &bytes);
+}
+
+void cus_engine_pool_gone(void) {
+    cus_lock_take(&pools_lock);
+    forget_all();
+    cus_lock_give(&pools_lock);
+}
+
+void cus_engine_pool_set(void) {
+    cus_lock_take(&pools_lock);
+    epoch++;
+    cus_lock_give(&pools_lock);
+}
+
+void cus_engine_pool_watched(CUmemoryPool handle) {
+    cus_lock_take(&pools_lock);
+    struct cus_pool *pool = handle ? pool_of(handle) : NULL;
+    if (pool)
+        pool->watched = true;
+    cus_lock_give(&pools_lock);
+}
+
+void cus_pools_drop(void) {
+    forget_all();
+    memset(pools, 0, sizeof pools);
+    epoch++;
+    exhausted = false;
+}

@@ -1,0 +1,268 @@
+// Promise: stream-ordered memory cuts no segment, and nobody can tell that a free was deferred.
+#include "tests/unit/stream/program.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+using fake::Counters;
+using fake::driver;
+
+namespace {
+
+CUmemoryPool Pool(uintptr_t number) {
+    return reinterpret_cast<CUmemoryPool>(number);
+}
+CUmemoryPool current_pool;
+uint64_t reserved, used;
+int most_asked;
+
+std::string FreeLine(uint64_t address) {
+    return "free " + std::to_string(address);
+}
+
+CUresult Free(CUdeviceptr address, CUstream) {
+    driver().journal.push_back(FreeLine(address));
+    return driver().fail("cuMemFreeAsync");
+}
+
+class Pools : public fake::ProgramTest {
+  protected:
+    void SetUp() override {
+        fake::Reset();
+        ASSERT_TRUE(fake::StartEngine(
+            {{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}}));
+        ProgramTest::SetUp();
+        current_pool = Pool(0x70);
+        reserved = 32 << 20;
+        used = 0;
+        cus_driver &t = driver().table;
+        t.cuCtxGetDevice = [](CUdevice *device) {
+            *device = 0;
+            return CUDA_SUCCESS;
+        };
+        t.cuDeviceGetDefaultMemPool = [](CUmemoryPool *pool, CUdevice) {
+            *pool = Pool(0x70);
+            return CUDA_SUCCESS;
+        };
+        t.cuDeviceGetMemPool = [](CUmemoryPool *pool, CUdevice) {
+            *pool = current_pool;
+            return CUDA_SUCCESS;
+        };
+        t.cuMemPoolGetAttribute = [](CUmemoryPool, CUmemPool_attribute id, void *value) {
+            *static_cast<cuuint64_t *>(value) =
+                id == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? reserved : used;
+            return CUDA_SUCCESS;
+        };
+        t.cuMemFreeAsync = Free;
+        cus_engine_pool_set();
+    }
+
+    void TearDown() override {
+        ProgramTest::TearDown();
+        fake::EndEngine();
+    }
+
+    // As the hook makes the calls (hook/around.c). The next address differs from all before.
+    uint64_t Alloc(uint64_t bytes, CUmemoryPool pool = nullptr, CUstream stream = nullptr) {
+        cus_stream_ref ref = {stream ? stream : stream_, CUS_ABI_LEGACY};
+        static uint64_t next = 0x100000;
+        if (!cus_engine_alloc_begins(&ref, pool))
+            cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuMemAllocAsync);
+        next += 0x1000;
+        cus_engine_alloc_made(&ref, pool, next, bytes);
+        return next;
+    }
+    cus_free FreeCall(uint64_t address, CUstream stream = nullptr) {
+        cus_stream_ref ref = {stream ? stream : stream_, CUS_ABI_LEGACY};
+        cus_free how = cus_engine_free(&ref, address);
+        if (how == CUS_FREE_FLUSH)
+            cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuMemFreeAsync);
+        if (how != CUS_FREE_DEFERRED)
+            Free(address, ref.handle);
+        return how;
+    }
+
+    // Steps of eight launches that have two graphs in the end.
+    void Learn() {
+        for (int step = 0; step < 6; step++) {
+            for (int i = 0; i < 8; i++)
+                Launch(i);
+            Sync();
+        }
+        driver().journal.clear();
+    }
+    size_t Issued() const { return driver().journal.size(); }
+};
+
+TEST_F(Pools, AllocationsAndFreesKeepASegmentWhole) {
+    for (int step = 0; step < 8; step++) {
+        uint64_t launches = Counters().graph_launches;
+        driver().journal.clear();
+        for (int i = 0; i < 8; i++) {
+            uint64_t memory = Alloc(512);
+            Launch(i);
+            FreeCall(memory);
+        }
+        Sync();
+        EXPECT_EQ(Issued(), 16u);
+        if (step == 7) {
+            EXPECT_EQ(Counters().graph_launches - launches, 2u);
+            EXPECT_GT(Counters().frees, 0u);
+        }
+    }
+}
+
+TEST_F(Pools, AFreeIsMadeBehindTheOpsInFrontOfIt) {
+    Learn();
+    uint64_t memory = Alloc(512);
+    Launch(0);
+    Launch(1);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    EXPECT_EQ(Issued(), 0u);
+    Launch(2);
+    Launch(3);
+    ASSERT_EQ(Issued(), 5u) << "the graph, then the free";
+    EXPECT_EQ(driver().journal.back(), FreeLine(memory));
+    memory = Alloc(512);
+    Launch(4);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    Sync();
+    ASSERT_EQ(Issued(), 7u) << "the ops one by one, then the free";
+    EXPECT_EQ(driver().journal.back(), FreeLine(memory));
+}
+
+// It fails at its own call, behind everything.
+TEST_F(Pools, OnlyMemoryThatIsKnownToLiveIsFreedLater) {
+    Learn();
+    uint64_t memory = Alloc(512);
+    Launch(0);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_FLUSH) << "a second time";
+    EXPECT_EQ(driver().journal[1], FreeLine(memory)) << "the first free comes first";
+    Launch(1);
+    Launch(2);
+    EXPECT_NE(FreeCall(0x4000), CUS_FREE_DEFERRED) << "memory of nobody";
+    uint64_t gone = Alloc(512);
+    cus_engine_pool_memory_gone(gone);
+    EXPECT_NE(FreeCall(gone), CUS_FREE_DEFERRED) << "freed by cuMemFree";
+    uint64_t other = Alloc(512);
+    cus_engine_pool_gone();
+    EXPECT_NE(FreeCall(other), CUS_FREE_DEFERRED) << "its pool went";
+}
+
+TEST_F(Pools, WhoSeesMemorySeesItFreed) {
+    Learn();
+    Launch(0);
+    cus_engine_shows(CUS_ROW_cuMemGetInfo_v2);
+    EXPECT_EQ(Issued(), 0u) << "no free is deferred";
+    uint64_t memory = Alloc(512);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    cus_engine_shows(CUS_ROW_cuMemGetInfo_v2);
+    EXPECT_EQ(Issued(), 2u);
+    EXPECT_EQ(driver().journal.back(), FreeLine(memory));
+}
+
+TEST_F(Pools, NoMoreIsKeptThanThePoolHasIdleAndAQuarter) {
+    Learn();
+    reserved = 4096;
+    used = 3072;
+    uint64_t memory[3] = {Alloc(1024), Alloc(1024), Alloc(1)};
+    Launch(0);
+    EXPECT_EQ(FreeCall(memory[0]), CUS_FREE_DEFERRED);
+    EXPECT_EQ(FreeCall(memory[1]), CUS_FREE_DEFERRED);
+    EXPECT_EQ(Issued(), 0u);
+    EXPECT_EQ(FreeCall(memory[2]), CUS_FREE_FLUSH);
+    EXPECT_EQ(Issued(), 4u);
+}
+
+TEST_F(Pools, OutOfMemoryEndsIt) {
+    Learn();
+    uint64_t memory = Alloc(512), other = Alloc(512);
+    Launch(0);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    EXPECT_TRUE(cus_engine_alloc_failed(CUS_ROW_cuMemAllocAsync)) << "a free may help";
+    EXPECT_EQ(driver().journal.back(), FreeLine(memory));
+    EXPECT_FALSE(cus_engine_alloc_failed(CUS_ROW_cuMemAllocAsync));
+    Learn();
+    Launch(0);
+    EXPECT_EQ(FreeCall(other), CUS_FREE_FLUSH);
+}
+
+TEST_F(Pools, AWatchedPoolKeepsItsMost) {
+    Learn();
+    cus_engine_pool_watched(Pool(0x70));
+    uint64_t memory = Alloc(512);
+    Launch(0);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_FLUSH);
+}
+
+// HAZARDS C1: the driver may make the allocation wait for the other stream's free.
+TEST_F(Pools, APoolOfTwoStreamsIsFlushedFor) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    fake::Of(other)->busy = true;
+    uint64_t theirs = Alloc(512, nullptr, other);
+    FreeCall(theirs, other);
+    Learn();
+    Launch(0);
+    EXPECT_EQ(Issued(), 0u);
+    uint64_t memory = Alloc(512);
+    EXPECT_EQ(Issued(), 1u) << "not in front of the op";
+    Launch(1);
+    Launch(2);
+    EXPECT_NE(FreeCall(memory), CUS_FREE_DEFERRED);
+    // Once the other stream is idle, the pool belongs to this one.
+    fake::Of(other)->busy = false;
+    for (int i = 0; i < 64; i++)
+        Alloc(512);
+    Learn();
+    memory = Alloc(512);
+    Launch(0);
+    Alloc(512);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    EXPECT_EQ(Issued(), 0u);
+    Alloc(512, nullptr, other);
+    EXPECT_EQ(Issued(), 2u) << "the other stream may be given what was freed";
+}
+
+TEST_F(Pools, AStreamThatGoesInTheMidstLeavesItsFreesBehind) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    fake::Of(other)->busy = true;
+    FreeCall(Alloc(512, nullptr, other), other);
+    cus_engine_stream_gone(&ref);
+    Learn();
+    Launch(0);
+    Alloc(512);
+    EXPECT_EQ(Issued(), 1u);
+}
+
+TEST_F(Pools, AnotherPoolThanTheDefaultOneIsFlushedFor) {
+    Learn();
+    Launch(0);
+    Alloc(512, Pool(0x90));
+    EXPECT_EQ(Issued(), 1u);
+    current_pool = Pool(0x80);
+    cus_engine_pool_set();
+    Learn();
+    Launch(0);
+    Alloc(512);
+    EXPECT_EQ(Issued(), 1u);
+}
+
+// The error of a free that is made later comes with the next op or wait (HAZARDS E4).
+TEST_F(Pools, AnErrorOfAFreeIsNotLost) {
+    Learn();
+    uint64_t memory = Alloc(512);
+    Launch(0);
+    FreeCall(memory);
+    driver().fail = [](const std::string &what) {
+        return what == "cuMemFreeAsync" ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
+    };
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuStreamSynchronize);
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    EXPECT_EQ(cus_engine_take_error(&ref, CUS_ROW_cuStreamSynchronize), CUDA_ERROR_LAUNCH_FAILED);
+}
+
+} // namespace
