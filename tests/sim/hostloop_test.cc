@@ -184,6 +184,18 @@ TEST(Hostloop, GrowingSharedMemoryAndNewBlocksAreInGraphsAsNewGridsAre) {
     }
 }
 
+TEST(Hostloop, VerifyFindsNoDifferenceInGrowingSharedMemoryAndNewBlocks) {
+    const std::string file = TempDir() + "/report";
+    Outcome run = Hostloop("hostloop_driver", {"--shared-every", "4", "--block-every", "10"}, true,
+                           {{"CUSPLICE_MODE", "verify"}, {"CUSPLICE_VERIFY_REPORT", file}});
+    ASSERT_EQ(run.result.status, 0) << run.Describe();
+    Json report = ParseJson(ReadFile(file));
+    EXPECT_GT(report.Number("equal"), 0);
+    EXPECT_EQ(report.Number("different"), 0);
+    EXPECT_EQ(report.Number("not_the_same_twice"), 0);
+    unlink(file.c_str());
+}
+
 // Before what is timed, and behind the step in which its turn is over: nowhere else.
 TEST(Hostloop, StopsBetweenStepsForOthers) {
     for (int turns_over : {0, 2}) {
