@@ -21,6 +21,12 @@
 #define CUS_KERNEL_SYNC(name)
 /* Declares dynamic shared memory; the launch sets its size. */
 #define CUS_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
+/* How many bytes the launch set. */
+static __device__ inline unsigned cus_dynamic_bytes() {
+    unsigned bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return bytes;
+}
 /* Waits about one microsecond, for loops that poll. */
 #define CUS_PAUSE() __nanosleep(1000)
 
@@ -51,6 +57,11 @@ struct cusim_dim {
 /* The built-in variables of the CUDA thread that the calling thread runs now. */
 extern __thread struct cusim_dim threadIdx, blockIdx, blockDim, gridDim;
 extern __thread void *cusim_dynamic_shared;
+extern __thread unsigned cusim_dynamic_bytes;
+
+static inline unsigned cus_dynamic_bytes() {
+    return cusim_dynamic_bytes;
+}
 
 /* Runs one CUDA thread: calls the kernel with the parameters at `call`. */
 typedef void (*cusim_thread_fn)(const void *call);
@@ -135,6 +146,7 @@ template <class... A, void (*fn)(A...)> struct cusim_entry<fn> {
         read(&v, params, std::index_sequence_for<A...>{});
         void *shared = cusim_shared_alloc(smem);
         cusim_dynamic_shared = shared;
+        cusim_dynamic_bytes = smem;
         gridDim = {grid[0], grid[1], grid[2]};
         blockDim = {block[0], block[1], block[2]};
         if (sync) {

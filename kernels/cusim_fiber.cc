@@ -24,6 +24,7 @@
 
 __thread struct cusim_dim threadIdx, blockIdx, blockDim, gridDim;
 __thread void *cusim_dynamic_shared;
+__thread unsigned cusim_dynamic_bytes;
 
 namespace {
 

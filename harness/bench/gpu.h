@@ -26,7 +26,7 @@ typedef void *gpu_exec;
 /* One launch of kernel 0..KERNELS-1, or EAGER, over the words of a buffer. */
 struct gpu_launch {
     unsigned *state;
-    unsigned kernel, grid, scalar;
+    unsigned kernel, grid, block, shared, scalar; /* shared: bytes of dynamic shared memory */
 };
 
 extern const char *const gpu_api; /* "runtime" or "driver" */

@@ -85,7 +85,8 @@ void gpu_stream_wait(gpu_stream stream) {
 void gpu_launch(gpu_stream stream, const struct gpu_launch *l) {
     unsigned words = WORDS;
     void *args[] = {(void *)&l->state, &words, (void *)&l->scalar};
-    CHECK(cuLaunchKernel(functions[l->kernel], l->grid, 1, 1, BLOCK, 1, 1, 0, stream, args, NULL));
+    CHECK(cuLaunchKernel(functions[l->kernel], l->grid, 1, 1, l->block, 1, 1, l->shared, stream,
+                         args, NULL));
 }
 
 void gpu_set(gpu_stream stream, void *to, int byte, size_t bytes) {
@@ -142,9 +143,10 @@ static CUDA_KERNEL_NODE_PARAMS node_params(const struct gpu_launch *l, unsigned 
         .gridDimX = l->grid,
         .gridDimY = 1,
         .gridDimZ = 1,
-        .blockDimX = BLOCK,
+        .blockDimX = l->block,
         .blockDimY = 1,
         .blockDimZ = 1,
+        .sharedMemBytes = l->shared,
         .kernelParams = args,
     };
 }

@@ -68,7 +68,7 @@ void gpu_stream_wait(gpu_stream stream) {
 }
 
 void gpu_launch(gpu_stream stream, const struct gpu_launch *l) {
-    kernels[l->kernel]<<<l->grid, BLOCK, 0, (cudaStream_t)stream>>>(l->state, WORDS, l->scalar);
+    kernels[l->kernel]<<<l->grid, l->block, l->shared, (cudaStream_t)stream>>>(l->state, WORDS, l->scalar);
 }
 
 void gpu_set(gpu_stream stream, void *to, int byte, size_t bytes) {
@@ -123,7 +123,8 @@ static cudaKernelNodeParams node_params(const struct gpu_launch *l, unsigned *wo
     cudaKernelNodeParams p = {};
     p.func = (void *)kernels[l->kernel];
     p.gridDim = dim3(l->grid);
-    p.blockDim = dim3(BLOCK);
+    p.blockDim = dim3(l->block);
+    p.sharedMemBytes = l->shared;
     p.kernelParams = args;
     return p;
 }

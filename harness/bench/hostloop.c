@@ -5,7 +5,7 @@
  *
  * lay_out prepares the places of a step, so the timed loop does little but launch; --graph makes
  * graphs of these places. Threads share only the context. Each launch mixes its place, scalar and
- * grid into its stream's buffer: a lost, doubled, reordered or stale launch changes the checksum.
+ * shape into its stream's buffer: a lost, doubled, reordered or stale launch changes the checksum.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -20,7 +20,13 @@
 #include "harness/bench/gpu.h"
 #include "harness/bench/hostloop.h"
 
-enum { GRID = 2, GRIDS = 8, SPAN = 8 /* SPAN: bytes of a memset or copy */ };
+enum {
+    GRID = 2,
+    GRIDS = 8,
+    BLOCKS = 4,
+    SHARED = 48 * 1024, /* SHARED: every kernel may have it */
+    SPAN = 8            /* SPAN: bytes of a memset or copy */
+};
 enum { TELLING = 20 /* the fewest steps with a reported median */ };
 
 enum what { LAUNCH, SET, COPY };
@@ -32,7 +38,7 @@ struct place {
     unsigned stream;
     unsigned char *to, *from; /* destination of a memset or copy; source of a copy */
     unsigned number;
-    bool scalar_changes, grid_changes;
+    bool scalar_changes, grid_changes, shared_changes, block_changes;
     gpu_node node; /* in the graph of its part */
 };
 
@@ -86,7 +92,9 @@ static struct place place_of(const struct run *run, unsigned number) {
         .number = number,
         .scalar_changes = each(o->scalar_every, number),
         .grid_changes = each(o->grid_every, number),
-        .launch = {.state = run->state[stream], .grid = GRID, .scalar = number},
+        .shared_changes = each(o->shared_every, number),
+        .block_changes = each(o->block_every, number),
+        .launch = {.state = run->state[stream], .grid = GRID, .block = BLOCK, .scalar = number},
     };
     p.launch.kernel =
         each(o->eager_every, number) ? EAGER : (number * 7 + number / 11) % o->kernels;
@@ -104,7 +112,15 @@ static inline struct gpu_launch launch_of(const struct place *p, unsigned step) 
         l.scalar += step * 2246822519u;
     if (p->grid_changes)
         l.grid = 1 + (p->number + step) % GRIDS;
+    if (p->shared_changes)
+        l.shared = step * 4 % SHARED;
+    if (p->block_changes)
+        l.block = BLOCK * (1 + (p->number + step) % BLOCKS);
     return l;
+}
+
+static inline bool changes(const struct place *p) {
+    return p->scalar_changes || p->grid_changes || p->shared_changes || p->block_changes;
 }
 
 static gpu_node add_node(gpu_graph graph, gpu_node behind, const struct place *p) {
@@ -141,7 +157,7 @@ static struct part part_from(struct run *run, unsigned first) {
         if (part.end > first && cuts(o, &part, p))
             break;
         last[p->stream] = p->node = add_node(graph, last[p->stream], p);
-        part.changes |= p->scalar_changes || p->grid_changes;
+        part.changes |= changes(p);
     }
     part.exec = gpu_exec_new(graph, run->streams[part.stream]);
     return part;
@@ -204,7 +220,7 @@ static void issue_part(struct run *run, const struct part *part, unsigned step) 
     }
     for (unsigned at = part->first; part->changes && at < part->end; at++) {
         const struct place *p = &run->places[at];
-        if (p->what == LAUNCH && (p->scalar_changes || p->grid_changes)) {
+        if (p->what == LAUNCH && changes(p)) {
             struct gpu_launch l = launch_of(p, step);
             gpu_exec_patch(part->exec, p->node, &l);
         }
@@ -388,7 +404,8 @@ static void prepare(struct run *run, const struct options *o, struct run *all, u
     /* Run every kernel once before the measurement: the first launch loads code and takes
      * memory. */
     for (unsigned k = 0; run == all && k <= KERNELS; k++) {
-        struct gpu_launch l = {.state = run->state[0], .kernel = k, .grid = GRID, .scalar = k};
+        struct gpu_launch l = {
+            .state = run->state[0], .kernel = k, .grid = GRID, .block = BLOCK, .scalar = k};
         gpu_launch(run->streams[0], &l);
         run->issued++;
     }

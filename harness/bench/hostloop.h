@@ -11,6 +11,7 @@ enum stream_kind { STREAM_OWN, STREAM_NONBLOCKING, STREAM_LEGACY };
 struct options {
     unsigned launches, steps, warmup, kernels;
     unsigned eager_every, scalar_every, grid_every, memset_every, copy_every; /* 0: none */
+    unsigned shared_every, block_every;                                       /* 0: none */
     unsigned loop, turns, random;
     unsigned streams, run; /* streams of one thread; consecutive launches on one */
     unsigned threads;      /* 0: the main thread does all steps */

@@ -28,11 +28,12 @@ static inline unsigned atomicXor(unsigned *p, unsigned v) {
 /* The smallest kernel whose effect depends on everything about the launch. Kernels with an odd
  * constant exclusive-or into the buffer and the others add. The two do not commute, so the order
  * of launches matters, and no kernel waits for what it reads. The loop covers the buffer with
- * any grid, and the grid is part of the result. */
+ * any shape, and the shape is part of the result. */
 __device__ static inline void mix(unsigned *state, unsigned words, unsigned scalar, unsigned own) {
     for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words;
          i += gridDim.x * blockDim.x) {
-        unsigned value = (scalar + own) * 2654435761u + gridDim.x * 40503u + i;
+        unsigned value = (scalar + own) * 2654435761u + gridDim.x * 40503u +
+                         (blockDim.x / 32 - 1) * 97u + cus_dynamic_bytes() * 89u + i;
         if (own & 1)
             atomicXor(&state[i], value);
         else

@@ -11,9 +11,9 @@
 static const char usage_text[] =
     "usage: hostloop [--launches N] [--steps N] [--warmup N] [--kernels N]\n"
     "                [--stream own|nonblocking|legacy] [--events] [--core]\n"
-    "                [--eager-every N] [--scalar-every N] [--grid-every N] [--memset-every N]\n"
-    "                [--copy-every N] [--graph [--segment N]]\n"
-    "                [--streams N [--run N]] [--threads N] [--stops] [--alloc]\n"
+    "                [--eager-every N] [--scalar-every N] [--grid-every N] [--shared-every N]\n"
+    "                [--block-every N] [--memset-every N] [--copy-every N] [--alloc]\n"
+    "                [--graph [--segment N]] [--streams N [--run N]] [--threads N] [--stops]\n"
     "       hostloop --random N              launches in an order that never repeats\n"
     "       hostloop --loop N --turns N      never synchronises before the end\n";
 
@@ -43,7 +43,9 @@ static const struct numeric {
         "warmup", warmup, 0, 1000000) NUMERIC("kernels", kernels, 1, KERNELS)
         NUMERIC("eager-every", eager_every, 1, 1000000) NUMERIC(
             "scalar-every", scalar_every, 1, 1000000) NUMERIC("grid-every", grid_every, 1, 1000000)
-            NUMERIC("memset-every", memset_every, 1, 1000000)
+            NUMERIC("shared-every", shared_every, 1,
+                    1000000) NUMERIC("block-every", block_every, 1,
+                                     1000000) NUMERIC("memset-every", memset_every, 1, 1000000)
                 NUMERIC("copy-every", copy_every, 1, 1000000) NUMERIC("loop", loop, 1, 1000000)
                     NUMERIC("turns", turns, 4, 100000000) NUMERIC("random", random, 1, KERNELS)
                         NUMERIC("streams", streams, 1, STREAMS_MAX) NUMERIC("run", run, 1, 1000000)

@@ -30,6 +30,7 @@ struct cusim_kernel {
     /* All fields below may be zero. */
     unsigned static_smem; /* bytes of static shared memory, as cuFuncGetAttribute reports them */
     unsigned max_threads; /* launch bound on threads of a block; 0: 1024 */
+    unsigned block[3];    /* the only block that it was compiled for (.reqntid); 0: any */
     unsigned cluster[3];  /* cluster dimensions that the kernel was compiled with; 0: none */
     unsigned local_bytes; /* local memory of a thread, as cuFuncGetAttribute reports it */
     struct cusim_kernel *next; /* owned by the list */

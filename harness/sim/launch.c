@@ -1,7 +1,8 @@
 /*
  * Kernel launches: every error that CUDA reports at the call, and the copy of the arguments.
  *
- * Any thread, under cusim.lock. Launches and graph nodes both use cusim_kernel_make.
+ * Any thread, under cusim.lock. Launches and graph nodes both use cusim_kernel_make. An H100 with
+ * driver 580 refuses both with INVALID_VALUE beyond each limit of block and shared memory.
  */
 #include "harness/sim/cusim.h"
 
@@ -28,7 +29,9 @@ static CUresult check_shape(const struct cusim_func *func, const struct cusim_la
         (uint64_t)b[0] * b[1] * b[2] > 1024)
         return CUDA_ERROR_INVALID_VALUE;
     if (b[0] * b[1] * b[2] > cusim_kernel_max_threads(kernel))
-        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+        return CUDA_ERROR_INVALID_VALUE;
+    if (kernel->block[0] && memcmp(b, kernel->block, sizeof kernel->block) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     if (l->smem > cusim_func_smem_limit(func))
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < l->n_attrs; i++) {

@@ -10,7 +10,10 @@
 #include "shim/base/hash.h"
 #include "shim/base/hazard.h"
 
-enum { GRID_YZ_MAX = 65535, GRID_X_MAX = 2147483647 };
+/* The limits of every GPU: CUDA Programming Guide, table of compute capabilities. */
+enum { GRID_YZ_MAX = 65535, GRID_X_MAX = 2147483647, BLOCK_XY_MAX = 1024, BLOCK_Z_MAX = 64 };
+/* Where grid, block and shared memory stand in `dims`. */
+enum { GRID = 0, BLOCK = 3, SHARED = 6 };
 
 /* Multiplies to 128 bits and folds the halves; the constants are odd numbers with well spread
  * bits. */
@@ -33,21 +36,43 @@ static bool grid_in_limits(const struct cus_kind *kind, const uint32_t *grid) {
     return true;
 }
 
+static bool block_in_limits(const struct cus_kind *kind, const uint32_t *block) {
+    return block[0] && block[0] <= BLOCK_XY_MAX && block[1] && block[1] <= BLOCK_XY_MAX &&
+           block[2] && block[2] <= BLOCK_Z_MAX &&
+           (uint64_t)block[0] * block[1] * block[2] <= kind->threads_max;
+}
+
+/* Are the words [from, to) of a shape that ran these? */
+static bool ran_with(const uint32_t *shape, const uint32_t *dims, unsigned from, unsigned to) {
+    while (from < to && __atomic_load_n(&shape[from], __ATOMIC_RELAXED) == dims[from])
+        from++;
+    return from == to;
+}
+
+/* Would the driver accept a shape that did not run, with this grid? A function that ran with two
+ * blocks was not compiled for one block alone (.reqntid). */
+static bool shape_in_limits(const struct cus_kind *kind, const uint32_t *dims, unsigned n) {
+    if (dims[SHARED] >= __atomic_load_n(&kind->shared_end, __ATOMIC_ACQUIRE))
+        return false;
+    bool block_ran = false, second_block = false;
+    for (unsigned i = 0; i < n; i++) {
+        block_ran |= ran_with(kind->shapes[i], dims, BLOCK, SHARED);
+        second_block |= !ran_with(kind->shapes[i], kind->shapes[0], BLOCK, SHARED);
+    }
+    return block_ran || (second_block && block_in_limits(kind, &dims[BLOCK]));
+}
+
 bool cus_kind_allows_else(const struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {
     if (!grid_in_limits(kind, dims))
         return false;
-    /* Only the grid may be new. For a cooperative kernel even the grid must have run, since it must
-     * fit the device. */
-    unsigned from = CUS_HAZARD(A11) && kind->cooperative ? 0 : 3;
+    /* The grid of a shape that ran may be new. For a cooperative kernel even the grid must have
+     * run, since it must fit the device. */
+    unsigned from = CUS_HAZARD(A11) && kind->cooperative ? GRID : BLOCK;
     unsigned n = __atomic_load_n(&kind->n_shapes, __ATOMIC_ACQUIRE);
-    for (unsigned i = 0; i < n; i++) {
-        unsigned at = from;
-        while (at < CUS_DIMS && __atomic_load_n(&kind->shapes[i][at], __ATOMIC_RELAXED) == dims[at])
-            at++;
-        if (at == CUS_DIMS)
+    for (unsigned i = 0; i < n; i++)
+        if (ran_with(kind->shapes[i], dims, from, CUS_DIMS))
             return true;
-    }
-    return false;
+    return shape_in_limits(kind, dims, n);
 }
 
 void cus_kind_ran(struct cus_kind *kind, const uint32_t dims[CUS_DIMS]) {

@@ -82,13 +82,17 @@ struct cus_kind {
      * compiler may read such a word whole. */
     /* Atomic: entries of `shapes` in use. Ops of a shape beyond them stay eager. */
     uint32_t n_shapes;
+    /* Atomic: the function allows every dynamic shared-memory size below this one; 0: not known,
+     * or nothing new is allowed (HAZARDS A12). Changes with the program's settings. */
+    uint32_t shared_end;
     /* Block and shared memory (for cooperative kinds also the grid) that have run: HAZARDS A12.
      * Atomic: read by every engine of the context; one writer at a time, who fills an entry before
      * it counts the entry. */
     uint32_t shapes[CUS_KIND_SHAPES][CUS_DIMS];
-    uint32_t cluster[3]; /* grid must be divisible by these; 1 without a cluster */
-    uint8_t elem;        /* memset: bytes of an element */
-    uint8_t copy_form;   /* copy: enum cus_copy_form */
+    uint32_t cluster[3];  /* grid must be divisible by these; 1 without a cluster */
+    uint32_t threads_max; /* of a block, by the function's attribute; 0: no new block is allowed */
+    uint8_t elem;         /* memset: bytes of an element */
+    uint8_t copy_form;    /* copy: enum cus_copy_form */
     /* Memset, copy: one bit for each form of the call (enum cus_abi) that the same rule decides
      * on. */
     uint8_t abis;

@@ -271,6 +271,8 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
             break;
         }
         case CUS_OFFER_UNSUPPORTED:
+            if (cus_kinds_read_limit(engine->context, kind) && cus_kind_allows(kind, op->dims))
+                break;
             cus_deferred_flush(engine, CUS_CAUSE_UNSUPPORTED, CUS_BREAK_UNSUPPORTED, CUS_CUT_OTHER,
                                CUS_EAGER_FLUSHED);
             why->why = CUS_WHY_SHAPE;
@@ -314,6 +316,7 @@ static enum cus_why learn(struct cus_engine *engine, struct cus_context *context
         if (!kind)
             kind = cus_call_kind(engine, call, &first_again);
         if (kind && cus_call_op(call, kind, &op)) {
+            cus_kinds_read_limit(engine->context, kind);
             cus_kinds_ran(engine->context, kind, op.dims);
             cus_plan_record(cus_engine_plan(engine), &op);
             if (call->began)

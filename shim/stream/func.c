@@ -1,7 +1,8 @@
 /*
- * Learns a function: its name, rule, parameter layout and clusters. The driver is asked once, after
- * a launch of the function succeeded. Runs on program threads with the context current and no lock
- * held; noted_lock is innermost.
+ * Learns a function: its name, rule, parameter layout, clusters and limits. The driver is asked
+ * after a launch of the function succeeded, and for the limit of dynamic shared memory again once a
+ * setting changed. Runs on program threads with the context current and no lock held, for the limit
+ * with the engine's; noted_lock is innermost.
  */
 #include <string.h>
 
@@ -113,28 +114,48 @@ static bool query_layout(const void *handle, enum cus_handle kind, struct cus_la
     return true;
 }
 
-/* The cluster dimensions that a kernel was compiled with; its grid must be divisible by them.
- * False: unknown, and the kernel is never deferred. */
-static bool query_cluster(const void *handle, enum cus_handle kind, uint32_t cluster[3]) {
+static bool query_attribute(const void *function, CUfunction_attribute attribute, int *value) {
+    return cus_process.driver->cuFuncGetAttribute(value, attribute,
+                                                  (CUfunction)(uintptr_t)function) == CUDA_SUCCESS;
+}
+
+/* The CUfunction, the cluster dimensions that it was compiled with (its grid must be divisible by
+ * them), and how many threads a block may have. False: a cluster is unknown, and the kernel is
+ * never deferred. */
+static bool query_limits(const void *handle, enum cus_handle kind, struct cus_func *func) {
     const struct cus_driver *driver = cus_process.driver;
     CUfunction f = (CUfunction)(uintptr_t)handle;
-    cluster[0] = cluster[1] = cluster[2] = 1;
+    func->cluster[0] = func->cluster[1] = func->cluster[2] = 1;
     if (!driver->cuFuncGetAttribute || !driver->cuKernelGetFunction)
         return false;
     if (kind == CUS_HANDLE_KERNEL &&
         driver->cuKernelGetFunction(&f, (CUkernel)(uintptr_t)handle) != CUDA_SUCCESS)
         return false;
+    func->function = f;
     static const CUfunction_attribute ids[3] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
                                                 CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
                                                 CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
+    int value, must = 0, threads = 0;
+    bool clusters = !query_attribute(f, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, &must) || must;
     for (int i = 0; i < 3; i++) {
-        int value = 0;
-        if (driver->cuFuncGetAttribute(&value, ids[i], f) != CUDA_SUCCESS)
+        if (!query_attribute(f, ids[i], &value))
             return false;
+        clusters |= value > 0;
         if (value > 1)
-            cluster[i] = (uint32_t)value;
+            func->cluster[i] = (uint32_t)value;
     }
+    if (!clusters && query_attribute(f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &threads) &&
+        threads > 0)
+        func->threads_max = (uint32_t)threads;
     return true;
+}
+
+uint32_t cus_func_shared_end(const void *function) {
+    int value;
+    struct cus_relaxed relaxed = cus_relax(cus_process.driver);
+    bool known = query_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &value);
+    cus_relax_end(cus_process.driver, relaxed);
+    return known && value >= 0 ? (uint32_t)value + 1 : 0;
 }
 
 void cus_func_free(struct cus_func *func) {
@@ -170,8 +191,7 @@ struct cus_func *cus_func_make(const void *handle) {
         func->name = cus_mem_text(name);
         func->code = cus_cache_hash(name, strlen(name), cus_origins_code(handle));
         cus_name_base(name, shown, sizeof shown);
-        func->known =
-            query_layout(handle, kind, &func->layout) && query_cluster(handle, kind, func->cluster);
+        func->known = query_layout(handle, kind, &func->layout) && query_limits(handle, kind, func);
     }
     cus_relax_end(cus_process.driver, relaxed);
     if (func->policy == CUS_POLICY_NEVER_DEFER)

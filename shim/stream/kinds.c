@@ -142,6 +142,15 @@ static uint64_t stable_of(const struct cus_kind *kind, const struct cus_kind_key
     return cus_cache_hash(kind->attrs, kind->n_attrs * sizeof kind->attrs[0], hash);
 }
 
+/* Whether a cluster or a cooperative grid fits depends on more than the function's limits. */
+static bool has_limits(const struct cus_kind *kind) {
+    for (unsigned i = 0; i < kind->n_attrs; i++)
+        if (kind->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
+            kind->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
+            return false;
+    return !kind->cooperative;
+}
+
 static void fill_launch(struct cus_kind *kind, const struct cus_func *func) {
     kind->handle = func->handle;
     kind->layout = &func->layout;
@@ -153,6 +162,10 @@ static void fill_launch(struct cus_kind *kind, const struct cus_func *func) {
     kind->rule = func->rule;
     kind->deferrable = func->known && !func->tainted;
     memcpy(kind->cluster, func->cluster, sizeof kind->cluster);
+    if (has_limits(kind)) {
+        kind->threads_max = func->threads_max;
+        __atomic_store_n(&kind->shared_end, func->shared_end, __ATOMIC_RELEASE);
+    }
     for (unsigned i = 0; i < kind->n_attrs; i++) {
         const struct cus_attr *attr = &kind->attrs[i];
         uint32_t value[3];
@@ -367,12 +380,44 @@ void cus_kinds_ran(struct cus_context *context, struct cus_kind *kind,
     cus_lock_give(&context->lock);
 }
 
+/* Context lock held. */
+static void set_limit(struct cus_func *func, uint32_t shared_end) {
+    func->shared_end = shared_end;
+    for (struct cus_kind_entry *entry = func->kinds; entry; entry = entry->hh.next)
+        if (entry->kind.threads_max)
+            __atomic_store_n(&entry->kind.shared_end, shared_end, __ATOMIC_RELEASE);
+}
+
+bool cus_kinds_read_limit(struct cus_context *context, const struct cus_kind *kind) {
+    if (!kind->threads_max || __atomic_load_n(&kind->shared_end, __ATOMIC_ACQUIRE))
+        return false;
+    cus_lock_take(&context->lock);
+    struct cus_func *func = find_func(context, kind->handle);
+    const void *function = func ? func->function : NULL;
+    uint32_t settings = context->settings;
+    cus_lock_give(&context->lock);
+    uint32_t shared_end = function ? cus_func_shared_end(function) : 0;
+    if (!shared_end)
+        return false;
+    cus_lock_take(&context->lock);
+    func = find_func(context, kind->handle);
+    /* A limit that was read before a setting is not one that counts behind it. */
+    bool valid = func && context->settings == settings;
+    if (valid)
+        set_limit(func, shared_end);
+    cus_lock_give(&context->lock);
+    return valid;
+}
+
 void cus_kinds_forget_shapes(struct cus_context *context, const void *handle) {
     cus_lock_take(&context->lock);
-    for (struct cus_func *func = context->funcs; func; func = func->hh.next)
-        if (!handle || func->handle == handle)
+    context->settings++;
+    for (struct cus_func *func = context->funcs; func; func = func->hh.next) {
+        set_limit(func, 0);
+        if (!handle || func->handle == handle || func->function == handle)
             for (struct cus_kind_entry *entry = func->kinds; entry; entry = entry->hh.next)
                 __atomic_store_n(&entry->kind.n_shapes, 0, __ATOMIC_RELEASE);
+    }
     cus_lock_give(&context->lock);
 }
 

@@ -26,6 +26,11 @@ struct cus_func {
     bool known;   /* the driver told the layout */
     bool tainted; /* never deferred: old launch API or texture references */
     uint32_t cluster[3];
+    /* The context's CUfunction, whose limits count: that of a CUkernel does not know what was set
+     * by cuFuncSetAttribute. */
+    const void *function;
+    uint32_t threads_max;         /* of a block; 0: unknown, or launched in clusters */
+    uint32_t shared_end;          /* context lock: as in struct cus_kind; 0: to be read */
     struct cus_layout layout;     /* its arrays are owned */
     struct cus_kind_entry *kinds; /* all kinds of this function, by attributes */
     UT_hash_handle hh;
@@ -93,7 +98,12 @@ void cus_kinds_taint(struct cus_context *context, const void *handle);
 /* An op of this kind ran with these dims. */
 void cus_kinds_ran(struct cus_context *context, struct cus_kind *kind,
                    const uint32_t dims[CUS_DIMS]);
-/* Forgets which shapes of this function ran (NULL: of every function). */
+/* Reads the limit of dynamic shared memory if it is not known: the function is new, or a setting
+ * has changed. The context is current; the engine's lock is held, for the kind must stay. False:
+ * known before, or no new shape is allowed. */
+bool cus_kinds_read_limit(struct cus_context *context, const struct cus_kind *kind);
+/* Forgets which shapes of this function ran (NULL: of every function). Forgets the limits of all
+ * functions, for the handle may be another one of the same function. */
 void cus_kinds_forget_shapes(struct cus_context *context, const void *handle);
 /* Takes all functions and kinds out of the context. cus_kinds_free frees them, once no engine
  * refers to them. */
@@ -111,6 +121,9 @@ void cus_kinds_drop(void);
 /* Asks the driver about a function. NULL: no memory. No lock held, the context is current. */
 struct cus_func *cus_func_make(const void *handle);
 void cus_func_free(struct cus_func *func);
+/* One more than the dynamic shared memory that launches of this CUfunction may have now; 0:
+ * unknown. */
+uint32_t cus_func_shared_end(const void *function);
 /* Notes what a handle is, as the call that made it said. All notes are forgotten when code goes. */
 void cus_func_note(const void *handle, enum cus_handle kind);
 void cus_func_forget_noted(void);

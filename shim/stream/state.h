@@ -53,6 +53,7 @@ struct cus_context {
     struct cus_lock lock;
     struct cus_func *funcs;              /* lock */
     struct cus_kind_entry *memory_kinds; /* lock: kinds of memsets and copies */
+    uint32_t settings;                   /* lock: how often settings of functions changed */
     struct cus_engine *legacy;           /* atomic: engine of the legacy stream, or NULL */
     uint32_t blocking_pending; /* atomic: blocking streams of this context that defer ops */
     uint32_t captures;      /* atomic: open captures of the program; may be too many (HAZARDS D5) */

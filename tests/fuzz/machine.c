@@ -203,6 +203,20 @@ static void op_chain_shape(struct turn *t) {
     launch(t, K_chain, ((unsigned)t->n + block - 1) / block, block, 0,
            (void *[]){&t->x, &a, &t->v, &t->n});
 }
+/*@ part op_more_shared */
+/* Another size of shared memory at each launch. Some are beyond the limit, which op_func_attribute
+ * moves: such a launch fails. */
+static void op_more_shared(struct turn *t) {
+    launch(t, K_reduce_dynamic, 1, 32, 256 + t->v % 4096 * (t->v % 64 ? 4 : 64),
+           (void *[]){&t->y, &t->x, &t->n});
+}
+/*@ part op_more_threads */
+/* Another block at each launch. Those of more than 1024 threads fail. */
+static void op_more_threads(struct turn *t) {
+    unsigned a = 7, block = 32 * (1 + t->v % 34);
+    launch(t, K_chain, ((unsigned)t->n + block - 1) / block, block, 0,
+           (void *[]){&t->x, &a, &t->v, &t->n});
+}
 /*@ part op_copy_words */
 static void op_copy_words(struct turn *t) {
     do_copy(t, t->y, t->x, t->n);

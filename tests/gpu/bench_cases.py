@@ -312,6 +312,7 @@ def case_patched(bench):
     for what in ("scalar", "grid"):
         for every in few(bench, (10, 4, 1), 4):
             hostloop(bench, f"1 in {every} a new {what}", [f"--{what}-every", every], reps=3)
+    hostloop(bench, "1 in 4 more shared memory, 1 in 10 a new block", ["--shared-every", 4, "--block-every", 10], reps=3)
     hostloop(bench, "1 in 4 a new scalar, 1 in 10 a new grid", ["--scalar-every", 4, "--grid-every", 10], reps=3)
 
 

@@ -61,6 +61,7 @@ const Pattern kPatterns[] = {
     {"eager", {"--eager-every", "10"}, 24, true}, // twelve graphs, each with a kernel behind it
     {"patched", {"--scalar-every", "4", "--grid-every", "10"}, 8, true},
     {"all_patched", {"--scalar-every", "1", "--grid-every", "1"}, 8, true},
+    {"reshaped", {"--shared-every", "4", "--block-every", "10"}, 8, true},
     {"memsets_and_copies", {"--memset-every", "4", "--copy-every", "5"}, 8, true},
     {"streams", {"--streams", "3", "--run", "40"}, 9, true},
     {"streams_in_turn", {"--streams", "4"}, LAUNCHES, false},
@@ -118,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Runtime, Forms,
 // By the driver those that lead to other calls of it.
 INSTANTIATE_TEST_SUITE_P(Driver, Forms,
                          testing::Combine(testing::Values("hostloop_driver"),
-                                          testing::ValuesIn(kPatterns, kPatterns + 6)),
+                                          testing::ValuesIn(kPatterns, kPatterns + 7)),
                          NameOf);
 
 // Otherwise equal sums would say nothing. Each fifth launch of the graph, the last step's too,
@@ -156,12 +157,43 @@ TEST(Hostloop, NothingIsSubmittedWhileItIsRecordedOrVerified) {
 
 // A step's scalars and grids are in the sum: a graph by hand that is not patched would not do.
 TEST(Hostloop, WhatChangesFromStepToStepIsInTheChecksum) {
-    const std::vector<std::vector<std::string>> patterns = {
-        {}, {"--scalar-every", "4"}, {"--grid-every", "4"}};
+    const std::vector<std::vector<std::string>> patterns = {{},
+                                                            {"--scalar-every", "4"},
+                                                            {"--grid-every", "4"},
+                                                            {"--shared-every", "4"},
+                                                            {"--block-every", "4"}};
     std::set<std::string> sums;
     for (const auto &args : patterns)
         sums.insert(Said(Hostloop("hostloop_driver", args)).text.at("checksum"));
     EXPECT_EQ(sums.size(), patterns.size());
+}
+
+// Every size of shared memory is a new one. What must run eagerly is the first block of each kernel
+// besides its usual one.
+TEST(Hostloop, GrowingSharedMemoryAndNewBlocksAreInGraphsAsNewGridsAre) {
+    for (const char *program : {"hostloop_driver", "hostloop_shared"}) {
+        auto share = [&](std::vector<std::string> pattern) {
+            Outcome run = Hostloop(program, With(pattern, {"--steps", "300"}), true,
+                                   {{"CUSPLICE_DEMOTE", "no"}});
+            EXPECT_EQ(run.result.status, 0) << run.Describe();
+            return run.stats.Number("issued.in_graphs") / Said(run).Number("issued");
+        };
+        double grids = share({"--grid-every", "4"});
+        EXPECT_GE(share({"--shared-every", "4"}), grids - 0.01) << program;
+        EXPECT_GE(share({"--shared-every", "4", "--block-every", "10"}), grids - 0.02) << program;
+    }
+}
+
+TEST(Hostloop, VerifyFindsNoDifferenceInGrowingSharedMemoryAndNewBlocks) {
+    const std::string file = TempDir() + "/report";
+    Outcome run = Hostloop("hostloop_driver", {"--shared-every", "4", "--block-every", "10"}, true,
+                           {{"CUSPLICE_MODE", "verify"}, {"CUSPLICE_VERIFY_REPORT", file}});
+    ASSERT_EQ(run.result.status, 0) << run.Describe();
+    Json report = ParseJson(ReadFile(file));
+    EXPECT_GT(report.Number("equal"), 0);
+    EXPECT_EQ(report.Number("different"), 0);
+    EXPECT_EQ(report.Number("not_the_same_twice"), 0);
+    unlink(file.c_str());
 }
 
 // Before what is timed, and behind the step in which its turn is over: nowhere else.

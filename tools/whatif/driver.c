@@ -331,6 +331,9 @@ static CUresult kernel_get_function(CUfunction *function, CUkernel kernel) {
     return CUDA_SUCCESS;
 }
 
+/* What a block may have on any GPU: threads, and bytes of dynamic shared memory. */
+enum { BLOCK_MOST = 1024, SHARED_MOST = 1 << 20 };
+
 /* Of the cluster that the kind has, what no attribute of its launches says is the function's. */
 static CUresult func_get_attribute(int *value, CUfunction_attribute attribute,
                                    CUfunction function) {
@@ -342,6 +345,13 @@ static CUresult func_get_attribute(int *value, CUfunction_attribute attribute,
         if (cst_kind_attributes(kind)[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             return CUDA_SUCCESS;
     switch (attribute) {
+    /* Every recorded shape ran, so it was within the limits. */
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = BLOCK_MOST;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = SHARED_MOST;
+        return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:

@@ -154,6 +154,77 @@ TEST(Plan, BadGridIsNeverDeferred) {
     }
 }
 
+// What the function's attributes allow, as the engine reads them.
+static void Limit(Program &program, const char *name, uint32_t shared, uint32_t threads) {
+    program.Kind(name)->shared_end = shared + 1;
+    program.Kind(name)->threads_max = threads;
+}
+
+TEST(Plan, SharedMemoryIsNewAtEachStepAndDeferred) {
+    for (bool hot : {false, true}) {
+        Program program;
+        program.hot = hot;
+        Limit(program, "k1", 1000, 1024);
+        for (int step = 0; step < 4; step++)
+            program.Step(12);
+        program.ResetCounts();
+        for (uint32_t step = 0; step < 250; step++) {
+            for (int i = 0; i < 12; i++)
+                program.Op("k" + std::to_string(i % 5), 100 + i, i, 1, 32,
+                           i % 5 == 1 ? 4 + 4 * step : 0);
+            program.Sync();
+        }
+        ExpectFaithful(program);
+        EXPECT_EQ(program.eager, 0u);
+    }
+}
+
+TEST(Plan, SharedMemoryBeyondTheLimitIsNeverDeferred) {
+    for (bool hot : {false, true}) {
+        Program program;
+        program.hot = hot;
+        Limit(program, "k1", 1000, 1024);
+        for (int step = 0; step < 4; step++)
+            program.Step(12);
+        size_t before = program.issued.size();
+        program.Op("k0", 100, 0);
+        program.Op("k1", 101, 1, 1, 32, 1000);
+        EXPECT_EQ(program.issued.size(), before) << "the limit itself is allowed";
+        program.Sync();
+        before = program.issued.size();
+        program.Op("k0", 100, 0);
+        program.Op("k1", 101, 1, 1, 32, 1001);
+        EXPECT_EQ(program.issued.size(), before + 2) << "the call itself must see its error";
+        program.Sync();
+        ExpectFaithful(program);
+    }
+}
+
+TEST(Plan, NewBlockIsDeferredOnceTwoBlocksRan) {
+    for (bool hot : {false, true}) {
+        Program program;
+        program.hot = hot;
+        Limit(program, "k1", 0, 512);
+        for (int step = 0; step < 4; step++)
+            program.Step(12);
+        auto last = [&](uint32_t block) { // how many ops are issued at the call
+            size_t before = program.issued.size();
+            program.Op("k0", 100, 0);
+            program.Op("k1", 101, 1, 1, block);
+            size_t issued = program.issued.size() - before;
+            program.Sync();
+            return issued;
+        };
+        EXPECT_EQ(last(64), 2u) << "the function may be compiled for 32 threads alone";
+        for (int step = 0; step < 4; step++)
+            program.Step(12);
+        EXPECT_EQ(last(96), 0u);
+        EXPECT_EQ(last(512), 0u);
+        EXPECT_EQ(last(513), 2u) << "more threads than the function may have";
+        ExpectFaithful(program);
+    }
+}
+
 TEST(Plan, CooperativeLaunchIsDeferredWithAGridThatRanOnly) {
     Program program;
     program.Kind("k2")->cooperative = true;

@@ -66,10 +66,10 @@ class Program {
 
     // The program asks for an op. `may_begin` false: as while it captures.
     void Op(const std::string &name, uint64_t pointer = 0, uint32_t scalar = 0, uint32_t grid = 1,
-            uint32_t block = 32) {
+            uint32_t block = 32, uint32_t shared = 0) {
         cus_kind *kind = Kind(name);
         void *params[2] = {&pointer, &scalar};
-        cus_op op = {kind, {grid, 1, 1, block, 1, 1, 0}, params, nullptr};
+        cus_op op = {kind, {grid, 1, 1, block, 1, 1, shared}, params, nullptr};
         uint8_t flat[12];
         memcpy(flat, &pointer, 8);
         memcpy(flat + 8, &scalar, 4);
@@ -196,10 +196,10 @@ class Program {
     cus_plan plan;
     bool hot = false; // an op in the midst of a segment is met as on the hot path
     bool may_begin = true;
-    bool aside = false; // another thread patches
+    bool aside = false;        // another thread patches
     uint32_t memory_epoch = 0; // moves when memory may have gone
-    bool later = false; // no further exec may be built in this step
-    uint64_t now = 0;   // ns; an op comes each microsecond
+    bool later = false;        // no further exec may be built in this step
+    uint64_t now = 0;          // ns; an op comes each microsecond
     std::vector<std::string> requested, issued, launched; // the last: in graphs
     std::vector<uint32_t> segments;                       // sizes, in launch order
     unsigned in_graphs = 0, eager = 0, built = 0, exact = 0, near = 0, patched = 0, diverged = 0,

@@ -38,7 +38,19 @@ TEST_F(Launch, BadShapesFailAtTheCall) {
     CU_EXPECT(kInvalid, Shape(1, 1, 1, 32, 32, 2));
     CU_EXPECT(kInvalid, Shape(1, 1, 1, 1, 1, 65));
     CU_EXPECT(CUDA_SUCCESS, Shape(1, 1, 1, 256, 1, 1, 0, "bounded"));
-    CU_EXPECT(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, Shape(1, 1, 1, 257, 1, 1, 0, "bounded"));
+    CU_EXPECT(kInvalid, Shape(1, 1, 1, 257, 1, 1, 0, "bounded"));
+    CU_EXPECT(CUDA_SUCCESS, cuCtxSynchronize());
+}
+
+// As driver 580 does: the attribute says nothing of the one block.
+TEST_F(Launch, KernelCompiledForOneBlockRefusesAllOthers) {
+    int threads = 0;
+    CU_OK(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, Func("one_block")));
+    EXPECT_EQ(1024, threads);
+    CU_EXPECT(CUDA_SUCCESS, Shape(1, 1, 1, 64, 1, 1, 0, "one_block"));
+    CU_EXPECT(kInvalid, Shape(1, 1, 1, 32, 1, 1, 0, "one_block"));
+    CU_EXPECT(kInvalid, Shape(1, 1, 1, 32, 2, 1, 0, "one_block"));
+    CU_EXPECT(kInvalid, Shape(1, 1, 1, 128, 1, 1, 0, "one_block"));
     CU_EXPECT(CUDA_SUCCESS, cuCtxSynchronize());
 }
 

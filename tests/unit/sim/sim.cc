@@ -46,6 +46,7 @@ cusim_kernel kernels[] = {
     Kernel("copy", 2, kPointers, CopyRun),     Kernel("wait", 1, kPointers, WaitRun),
     Kernel("empty", 0, nullptr, EmptyRun),     Kernel("cus_trap", 0, nullptr, EmptyRun),
     Kernel("clustered", 0, nullptr, EmptyRun), Kernel("bounded", 0, nullptr, EmptyRun),
+    Kernel("one_block", 0, nullptr, EmptyRun),
 };
 
 } // namespace
@@ -60,6 +61,8 @@ void RegisterKernels() {
             kernel.cluster[0] = 2, kernel.cluster[1] = kernel.cluster[2] = 1;
         if (std::string(kernel.name) == "bounded")
             kernel.max_threads = 256;
+        if (std::string(kernel.name) == "one_block")
+            kernel.block[0] = 64, kernel.block[1] = kernel.block[2] = 1;
         cuSimKernelRegister(&kernel);
     }
 }

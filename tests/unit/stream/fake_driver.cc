@@ -142,6 +142,7 @@ void Reset() {
     driver().calls.clear();
     driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
     driver().building = [](unsigned) {};
+    driver().shared_max = -1;
     legacy_stream.program_captures = false;
     cus_driver t = {};
     // What no test calls must not be NULL all the same.
@@ -305,8 +306,12 @@ void Reset() {
         *size = function->params[i].second;
         return CUDA_SUCCESS;
     };
-    t.cuFuncGetAttribute = [](int *value, CUfunction_attribute, CUfunction) {
-        *value = 0;
+    t.cuFuncGetAttribute = [](int *value, CUfunction_attribute attribute, CUfunction) {
+        if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+            driver().calls["cuFuncGetAttribute, shared"]++;
+        *value = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? driver().shared_max
+                 : attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK       ? 512
+                                                                              : 0;
         return CUDA_SUCCESS;
     };
     t.cuKernelGetFunction = [](CUfunction *, CUkernel) { return CUDA_ERROR_INVALID_HANDLE; };

@@ -45,6 +45,8 @@ struct Driver {
     std::function<CUresult(const std::string &)> fail = [](const std::string &) {
         return CUDA_SUCCESS;
     };
+    // What functions allow of dynamic shared memory, in bytes; -1: they do not say.
+    int shared_max = -1;
     // A graph of so many nodes is about to be instantiated.
     std::function<void(unsigned)> building = [](unsigned) {};
 };
