@@ -1143,6 +1143,36 @@ static void op_ask(struct turn *t) {
         note(t, (CUresult)number);
     }
 }
+/*@ part op_getter */
+/* Settings that lie behind a lock of the driver, and facts that never change, in the midst of
+ * launches. Only op_limit, which is alone, changes one of the limits. */
+static void op_getter(struct turn *t) {
+    size_t value = 0;
+    unsigned number = 0;
+    CUfunc_cache cache = 0;
+    CUmoduleLoadingMode loading = 0;
+    CUstreamAttrValue attribute = {0};
+    switch (t->v % 5) {
+    case 0:
+        note(t, cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
+        note(t, (CUresult)(int)value);
+        break;
+    case 1:
+        note(t, cuCtxGetCacheConfig(&cache));
+        note(t, (CUresult)cache);
+        break;
+    case 2:
+        note(t, cuStreamGetAttribute(t->l->s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &attribute));
+        break;
+    case 3:
+        note(t, cuCtxGetApiVersion(t->m->ctx, &number));
+        note(t, (CUresult)number);
+        break;
+    default:
+        note(t, cuModuleGetLoadingMode(&loading));
+        note(t, (CUresult)loading);
+    }
+}
 /*@ part op_capturing */
 static void op_capturing(struct turn *t) {
     CUstreamCaptureStatus status = 0;
