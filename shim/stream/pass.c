@@ -71,7 +71,9 @@ CUresult cus_pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext
         flush_before_passing(thread, call, current, context);
     __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
-    call->why = on ? CUS_WHY_STREAM : CUS_WHY_OFF;
+    call->why = !on                                   ? CUS_WHY_OFF
+                : cus_ref_is_per_thread(call->stream) ? CUS_WHY_PER_THREAD
+                                                      : CUS_WHY_STREAM;
     cus_tally_alone(&cus_tally_none, call->why);
     return on ? pass(NULL, context, call) : cus_call_real(call);
 }

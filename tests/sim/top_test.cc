@@ -177,6 +177,16 @@ TEST_F(Top, ShowsAProcessAndOutlivesIt) {
     EXPECT_EQ(dead.err, "cusplice: there is no process " + program.Pid() + "\n");
 }
 
+TEST_F(Top, SaysThatLaunchesOnPerThreadDefaultStreamsPass) {
+    Background program({Runfile("harness/scenario/scenario"), "ptds", "--steps", "100000000"},
+                       Preloaded());
+    Json seen = Look(program.Pid());
+    EXPECT_EQ(seen.Number("in_graphs"), 0);
+    EXPECT_EQ(seen.text["breaks.0.what"],
+              "launches on per-thread default streams pass as they "
+              "are: no other thread could issue what was deferred there");
+}
+
 TEST_F(Top, ListsSeveralAndRemovesThePagesOfDeadOnes) {
     Background one(Program(), Preloaded()), two(Program(), Preloaded());
     Look(one.Pid());

@@ -141,6 +141,26 @@ TEST(Why, ModeEagerIsTheReasonOfItsOwn) {
     EXPECT_EQ(launches.size(), 3u);
 }
 
+// Such a program gains nothing. It reads so, and why.
+TEST(Why, PerThreadDefaultStreamsAreSaidToPass) {
+    Setting setting;
+    setting.preload = true;
+    setting.args = {"--steps", "10"};
+    setting.env = {{"CUSPLICE_WHY", "yes"}};
+    Outcome run = RunCase(CaseOf("ptds"), setting);
+    EXPECT_STATS(run);
+    EXPECT_EQ(run.stats.text["breaks_by_kernel.0.reason"], "per_thread_stream");
+    EXPECT_EQ(run.stats.Number("breaks_by_kernel.0.launches"), 3 * 10 * 12);
+    EXPECT_EQ(run.stats.Number("issued.in_graphs"), 0);
+    EXPECT_NE(run.result.err.find(
+                  "  1. 360 + 0  launches on per-thread default streams pass as they are: no other "
+                  "thread could issue what was deferred there\n"
+                  "       to do: nothing is gained there, and nothing lost; for graphs, launch on "
+                  "streams made by cuStreamCreate\n"),
+              std::string::npos)
+        << run.result.err;
+}
+
 // Whatever a program does, each op that went out by itself has a reason.
 TEST(Why, EveryScenarioAddsUp) {
     for (const Case &c : Cases()) {

@@ -1,4 +1,5 @@
-// Promise: a process has a page from its first deferred launch to its end. The page is written only
+// Promise: a process has a page from its first deferred launch to its end (tests/sim:top_test: also
+// from its first launch on a stream where none is deferred). The page is written only
 // when somebody asks, also while nothing is deferred.
 #include "tests/unit/stream/program.h"
 

@@ -265,7 +265,7 @@ TEST_F(Why, NeitherSuspendedNorProfiledNorCapturedNorUnbuiltOpsAreMixedUp) {
     Sync();
     before_ = Breaks();
     Launch("h1", 1, 32, CU_STREAM_PER_THREAD);
-    EXPECT_EQ(Added(), (Counts{{" stream", {1, 0}}}));
+    EXPECT_EQ(Added(), (Counts{{" per_thread_stream", {1, 0}}}));
 }
 
 TEST_F(Why, AGraphThatIsRefusedIsChargedToItsNode) {
