@@ -449,7 +449,7 @@ static CUresult carry_out(struct cus_call *call) {
         engine = state == CUS_DEFER ? cus_registry_find(thread, call->stream, current) : NULL;
         if (!engine) {
             if (state == CUS_DEFER && cus_options()->live)
-                cus_watchdog_ready(); /* it writes the page, on which nothing but this may be */
+                cus_watchdog_ready(); /* its thread makes the page */
             return cus_pass_by(thread, call, current, state == CUS_DEFER);
         }
         /* If nothing is deferred elsewhere and legacy ordering does not apply, nothing goes
