@@ -166,7 +166,16 @@ static CUresult around_alloc_async(const struct call *call) {
     CUmemoryPool pool = pool_named(call);
     if (cus_keeping())
         cus_keep_saw((int)call->row);
-    if (!cus_engine_alloc_begins(&call->ref, pool))
+    CUdeviceptr *out = (CUdeviceptr *)(uintptr_t)call->a[0];
+    uint64_t reused = 0;
+    enum cus_alloc how = out && call->a[1]
+                             ? cus_engine_alloc_begins(&call->ref, pool, call->a[1], &reused)
+                             : CUS_ALLOC_FLUSH;
+    if (how == CUS_ALLOC_REUSED) {
+        *out = reused;
+        return CUDA_SUCCESS;
+    }
+    if (how == CUS_ALLOC_FLUSH)
         flush(call);
     CUresult result = pass_on(call);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_alloc_failed(call->row))
@@ -174,10 +183,9 @@ static CUresult around_alloc_async(const struct call *call) {
     if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY &&
         cus_engine_give_memory_back(bytes_wanted(call)))
         result = pass_on(call);
-    if (result == CUDA_SUCCESS && call->a[0]) {
-        CUdeviceptr address = *(const CUdeviceptr *)(uintptr_t)call->a[0];
-        cus_engine_memory_made(address);
-        cus_engine_alloc_made(&call->ref, pool, address, call->a[1]);
+    if (result == CUDA_SUCCESS && out) {
+        cus_engine_memory_made(*out);
+        cus_engine_alloc_made(&call->ref, pool, *out, call->a[1]);
     }
     return result;
 }

@@ -70,6 +70,22 @@ static void look_for_dumps(unsigned row, const struct cus_frame *frame) {
         cus_lifecycle_defer_off_later("core dumps of the GPU are switched on");
 }
 
+/* True: the program asks for the number of an allocation, which differs from that of memory at the
+ * same address before. */
+static bool asks_number(unsigned row, const struct cus_frame *frame) {
+    if (row == CUS_ROW_cuPointerGetAttribute)
+        return (uint32_t)cus_frame_argument(frame, 1) == CU_POINTER_ATTRIBUTE_BUFFER_ID;
+    if (row != CUS_ROW_cuPointerGetAttributes)
+        return false;
+    uint32_t n = (uint32_t)cus_frame_argument(frame, 0);
+    const CUpointer_attribute *ids =
+        (const CUpointer_attribute *)(uintptr_t)cus_frame_argument(frame, 1);
+    for (uint32_t i = 0; ids && i < n; i++)
+        if (ids[i] == CU_POINTER_ATTRIBUTE_BUFFER_ID)
+            return true;
+    return false;
+}
+
 /* The most memory that a pool had: deferred frees would show (HAZARDS C2). */
 static void look_for_most(unsigned row, const struct cus_frame *frame) {
     uint32_t attribute = (uint32_t)cus_frame_argument(frame, 1);
@@ -96,6 +112,8 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
     }
     if (act == CUS_ACT_SHOWS) {
         cus_engine_shows(row);
+        if (asks_number(row, frame))
+            cus_engine_pool_numbers();
         return;
     }
     if (act == CUS_ACT_TAINT) {

@@ -52,6 +52,7 @@ struct cus_counters {
     uint64_t built;     /* executable graphs instantiated */
     uint64_t submitted; /* segments that the submit thread launched */
     uint64_t frees;     /* frees of stream-ordered memory that were deferred */
+    uint64_t frees_reused; /* of these, whose memory the next allocation got */
     uint64_t runs;      /* runs of ops between two breaks */
     uint64_t steps;
     uint64_t sig_exact, sig_patched,

@@ -220,6 +220,7 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_number(w, "built", c->built);
     cus_json_number(w, "submitted", c->submitted);
     cus_json_number(w, "deferred_frees", c->frees);
+    cus_json_number(w, "reused_frees", c->frees_reused);
     cus_json_number(w, "runs", c->runs);
     cus_json_number(w, "steps", c->steps);
     cus_json_open(w, "signatures", '{');

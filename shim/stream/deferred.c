@@ -72,7 +72,7 @@ static void make_frees(struct cus_engine *engine, struct cus_frees *frees) {
         return;
     struct cus_relaxed relaxed = cus_relax(driver);
     for (uint32_t i = 0; i < frees->n; i++)
-        note_late(engine, driver->cuMemFreeAsync(frees->of[i], engine->handle));
+        note_late(engine, driver->cuMemFreeAsync(frees->of[i].address, engine->handle));
     cus_relax_end(driver, relaxed);
     cus_pools_made(frees->n);
     frees->n = 0;

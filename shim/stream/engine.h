@@ -140,9 +140,16 @@ void cus_engine_code_gone(void);
 void cus_engine_memory_gone(void);
 /* ---- stream-ordered memory (pools.c) ---- */
 
-/* The program is about to allocate on this stream from this pool; NULL: the device's current one.
- * True: the allocation may come before what is deferred on the stream. False: flush first. */
-bool cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool pool);
+/* The program is about to allocate on this stream from this pool; NULL: the device's current
+ * one. */
+enum cus_alloc {
+    CUS_ALLOC_FLUSH, /* flush, then make the call */
+    CUS_ALLOC_NOW,   /* the allocation may come before what is deferred: make the call */
+    CUS_ALLOC_REUSED /* `*address` is memory of this size whose free was deferred: the call is done
+                      */
+};
+enum cus_alloc cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool pool,
+                                       uint64_t bytes, uint64_t *address);
 /* The same allocation succeeded. */
 void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool pool, uint64_t address,
                            uint64_t bytes);
@@ -158,6 +165,8 @@ enum cus_free {
 enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t address);
 /* Before a call of class SHOWS: issues everything if a free is deferred. */
 void cus_engine_shows(unsigned row);
+/* The program looks at the numbers of allocations (BUFFER_ID): each has its own from here on. */
+void cus_engine_pool_numbers(void);
 /* Memory at this address is freed, not in stream order. */
 void cus_engine_pool_memory_gone(uint64_t address);
 /* A pool or a context goes, with its memory. */

@@ -6,7 +6,9 @@
  * longer. Both keep a segment whole. They hold for a device's default pool while one stream uses
  * it: with unfinished frees of another stream, the driver may make an allocation wait for these, in
  * front of ops that are not issued yet (HAZARDS C1). A free is deferred of memory that is known to
- * live, so that a free that fails does so at its call (C2).
+ * live, so that a free that fails does so at its call (C2). Memory whose free is deferred is given
+ * to the stream's next allocation of the same size, as the driver would: then both calls cost no
+ * call of the driver, and the address stays the same.
  *
  * Runs on program threads inside hooks. pools_lock is innermost; the driver is called without it.
  */
@@ -28,6 +30,7 @@ enum {
     USERS = 4,
     LIVE_MAX = 1 << 16, /* allocations that are known at a time; others are flushed for as before */
     LOOKS = 32,         /* one in so many uses asks whether the other streams are idle */
+    NEAR = 64,          /* deferred frees that are looked through for memory of the same size */
     EXTRA = 4           /* deferred frees may make a pool larger by one part in so many */
 };
 
@@ -63,6 +66,7 @@ static struct cus_pool pools[POOLS];
 static struct live *live;
 static uint32_t epoch = 1; /* moves when a device has another pool */
 static bool exhausted;     /* memory ran out once: nothing is deferred any more */
+static bool numbered;      /* the program looks at the numbers of allocations */
 
 static CUcontext current_context(void) {
     CUcontext context = NULL;
@@ -191,33 +195,7 @@ void cus_pools_stream_goes(struct cus_engine *engine) {
 
 /* ---- allocations ---- */
 
-bool cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool named) {
-    struct cus_thread *thread = &cus_thread_self;
-    CUcontext current = current_context();
-    struct cus_engine *engine = defers() ? cus_registry_find(thread, *stream, current) : NULL;
-    struct cus_pool *pool = engine ? find(engine->context, named) : NULL;
-    if (!pool)
-        return false;
-    cus_lock_take(&pools_lock);
-    note_use(pool, engine);
-    bool alone = is_alone(pool, engine);
-    bool others_free = !alone && pool->deferred;
-    cus_lock_give(&pools_lock);
-    if (!alone)
-        look_at_others(pool, engine);
-    /* What another stream has freed, the driver may give to this allocation. */
-    if (others_free)
-        cus_flush_everything(CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM);
-    return !__atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) || (CUS_HAZARD(C1) ? alone : true);
-}
-
-void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool named,
-                           uint64_t address, uint64_t bytes) {
-    struct cus_engine *engine =
-        defers() ? cus_registry_find(&cus_thread_self, *stream, current_context()) : NULL;
-    struct cus_pool *pool = engine ? find(engine->context, named) : NULL;
-    if (!pool)
-        return;
+static void add_live(struct cus_pool *pool, uint64_t address, uint64_t bytes) {
     cus_lock_take(&pools_lock);
     struct live *entry;
     HASH_FIND(hh, live, &address, sizeof address, entry);
@@ -230,6 +208,69 @@ void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool nam
         entry->pool = pool;
     }
     cus_lock_give(&pools_lock);
+}
+
+/* Takes memory of this size out of the deferred frees, the newest first. The driver would give it
+ * to the next allocation of the stream as well. Engine lock held. */
+static bool reuse(struct cus_engine *engine, struct cus_pool *pool, uint64_t bytes,
+                  uint64_t *address) {
+    struct cus_frees *frees = &engine->frees;
+    uint32_t last = frees->n > NEAR ? frees->n - NEAR : 0;
+    if (engine->free_pool != pool || cus_program_captures(engine->context))
+        return false;
+    for (uint32_t i = frees->n; i-- > last;) {
+        if (frees->of[i].bytes != bytes)
+            continue;
+        *address = frees->of[i].address;
+        memmove(&frees->of[i], &frees->of[i + 1], (--frees->n - i) * sizeof *frees->of);
+        engine->free_bytes -= bytes;
+        engine->counters.frees_reused++;
+        cus_pools_made(1);
+        cus_lock_take(&pools_lock);
+        pool->deferred -= bytes;
+        cus_lock_give(&pools_lock);
+        return true;
+    }
+    return false;
+}
+
+enum cus_alloc cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool named,
+                                       uint64_t bytes, uint64_t *address) {
+    struct cus_thread *thread = &cus_thread_self;
+    CUcontext current = current_context();
+    struct cus_engine *engine = defers() ? cus_registry_find(thread, *stream, current) : NULL;
+    struct cus_pool *pool = engine ? find(engine->context, named) : NULL;
+    if (!pool)
+        return CUS_ALLOC_FLUSH;
+    cus_lock_take(&pools_lock);
+    note_use(pool, engine);
+    bool alone = is_alone(pool, engine), again = alone && pool->deferred && !numbered;
+    bool others_free = !alone && pool->deferred;
+    cus_lock_give(&pools_lock);
+    if (!alone)
+        look_at_others(pool, engine);
+    /* What another stream has freed, the driver may give to this allocation. */
+    if (others_free)
+        cus_flush_everything(CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM);
+    if (!__atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE))
+        return CUS_ALLOC_NOW;
+    if (again) {
+        cus_lock_take(&engine->lock);
+        again = cus_streams_current(thread) && reuse(engine, pool, bytes, address);
+        cus_engine_unlock(engine);
+        if (again)
+            add_live(pool, *address, bytes);
+    }
+    return again ? CUS_ALLOC_REUSED : alone || !CUS_HAZARD(C1) ? CUS_ALLOC_NOW : CUS_ALLOC_FLUSH;
+}
+
+void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool named,
+                           uint64_t address, uint64_t bytes) {
+    struct cus_engine *engine =
+        defers() ? cus_registry_find(&cus_thread_self, *stream, current_context()) : NULL;
+    struct cus_pool *pool = engine ? find(engine->context, named) : NULL;
+    if (pool)
+        add_live(pool, address, bytes);
 }
 
 bool cus_engine_alloc_failed(unsigned row) {
@@ -326,7 +367,7 @@ static bool has_place(struct cus_engine *engine, struct cus_pool *pool, uint64_t
 
 static void defer(struct cus_engine *engine, struct cus_pool *pool, uint64_t address,
                   uint64_t bytes) {
-    engine->frees.of[engine->frees.n++] = address;
+    engine->frees.of[engine->frees.n++] = (struct cus_block){address, bytes};
     engine->free_bytes += bytes;
     engine->free_pool = pool;
     engine->counters.frees++;
@@ -392,6 +433,12 @@ void cus_engine_shows(unsigned row) {
         cus_engine_flush(CUS_SCOPE_P, NULL, row);
 }
 
+void cus_engine_pool_numbers(void) {
+    cus_lock_take(&pools_lock);
+    numbered = true;
+    cus_lock_give(&pools_lock);
+}
+
 void cus_engine_pool_memory_gone(uint64_t address) {
     uint64_t bytes;
     take_out(address, &bytes);
@@ -421,5 +468,5 @@ void cus_pools_drop(void) {
     forget_all();
     memset(pools, 0, sizeof pools);
     epoch++;
-    exhausted = false;
+    exhausted = numbered = false;
 }

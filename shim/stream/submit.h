@@ -19,7 +19,10 @@ struct cus_engine;
 enum { CUS_FREES_MAX = 1024 };
 struct cus_frees {
     uint32_t n;
-    CUdeviceptr *of; /* CUS_FREES_MAX of them; NULL: none was deferred yet */
+    struct cus_block {
+        CUdeviceptr address;
+        uint64_t bytes;
+    } * of; /* CUS_FREES_MAX of them; NULL: none was deferred yet */
 };
 
 enum cus_submit_state {

@@ -249,10 +249,13 @@ bool cus_engine_cannot_fit(uint64_t bytes) {
     return false;
 }
 
-bool cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool pool) {
-    seam_log("engine alloc_begins %llx:%s %s", (unsigned long long)(uintptr_t)stream->handle,
-             stream->abi == CUS_ABI_PTSZ ? "ptsz" : "legacy", pool ? "from a pool" : "");
-    return false;
+enum cus_alloc cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool pool,
+                                       uint64_t bytes, uint64_t *address) {
+    (void)address;
+    seam_log("engine alloc_begins %llu %llx:%s%s", (unsigned long long)bytes,
+             (unsigned long long)(uintptr_t)stream->handle,
+             stream->abi == CUS_ABI_PTSZ ? "ptsz" : "legacy", pool ? " of a pool" : "");
+    return CUS_ALLOC_FLUSH;
 }
 void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool pool, uint64_t address,
                            uint64_t bytes) {
@@ -271,6 +274,9 @@ enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t addr
 }
 void cus_engine_shows(unsigned row) {
     seam_log("engine shows %s", cus_api_name(row));
+}
+void cus_engine_pool_numbers(void) {
+    seam_log("engine pool_numbers");
 }
 void cus_engine_pool_memory_gone(uint64_t address) {
     (void)address;
