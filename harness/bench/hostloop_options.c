@@ -110,7 +110,8 @@ void options_parse(int argc, char **argv, struct options *o) {
      * graphs. --stops stops between steps, and --core measures the steps of one thread. */
     if (optind != argc || (o->threads && (o->loop || o->stream || o->streams > 1)) ||
         (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->segment && !o->graph) ||
-        (o->alloc && (o->graph || o->random)) || (o->events && (o->loop || o->threads || o->streams > 1)) ||
+        (o->alloc && (o->graph || o->random)) ||
+        (o->events && (o->loop || o->threads || o->streams > 1)) ||
         ((o->stops || o->core) && (o->loop || o->threads)))
         wrong();
     if (o->loop)

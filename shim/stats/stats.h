@@ -48,12 +48,12 @@ struct cus_counters {
     uint64_t in_graphs;            /* ops issued by a graph launch */
     uint64_t eager_by[CUS_EAGERS]; /* ops issued one by one, by reason */
     uint64_t graph_launches;
-    uint64_t segments;  /* segments formed */
-    uint64_t built;     /* executable graphs instantiated */
-    uint64_t submitted; /* segments that the submit thread launched */
-    uint64_t frees;     /* frees of stream-ordered memory that were deferred */
+    uint64_t segments;     /* segments formed */
+    uint64_t built;        /* executable graphs instantiated */
+    uint64_t submitted;    /* segments that the submit thread launched */
+    uint64_t frees;        /* frees of stream-ordered memory that were deferred */
     uint64_t frees_reused; /* of these, whose memory the next allocation got */
-    uint64_t runs;      /* runs of ops between two breaks */
+    uint64_t runs;         /* runs of ops between two breaks */
     uint64_t steps;
     uint64_t sig_exact, sig_patched,
         sig_missed; /* per segment launch: the graph of its signature existed, another one was

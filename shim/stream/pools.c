@@ -10,18 +10,14 @@
  * to the stream's next allocation of the same size, as the driver would: then both calls cost no
  * call of the driver, and the address stays the same.
  *
- * Runs on program threads inside hooks. pools_lock is innermost; the driver is called without it.
+ * Runs on program threads inside hooks, for pool_calls.c. pools_lock is innermost; the driver is
+ * called without it.
  */
 #include "shim/stream/pools.h"
 
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/graph/relax.h"
-#include "shim/stream/access.h"
-#include "shim/stream/check_launch.h"
-#include "shim/stream/flush.h"
-#include "shim/stream/ranges.h"
-#include "shim/stream/registry.h"
 #include "shim/stream/room.h"
 #include "shim/stream/streams.h"
 
@@ -68,15 +64,6 @@ static uint32_t epoch = 1; /* moves when a device has another pool */
 static bool exhausted;     /* memory ran out once: nothing is deferred any more */
 static bool numbered;      /* the program looks at the numbers of allocations */
 
-static CUcontext current_context(void) {
-    CUcontext context = NULL;
-    return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
-}
-
-static bool defers(void) {
-    return __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER && !cus_check_on();
-}
-
 /* ---- pools ---- */
 
 /* pools_lock held. NULL: there are too many. */
@@ -94,12 +81,12 @@ static struct cus_pool *pool_of(CUmemoryPool handle) {
 }
 
 /* The pool from which the program allocates. NULL: unknown. */
-static struct cus_pool *find(struct cus_context *context, CUmemoryPool named) {
+struct cus_pool *cus_pools_find(struct cus_context *context, CUmemoryPool named) {
     const struct cus_driver *driver = cus_process.driver;
     cus_lock_take(&pools_lock);
-    struct cus_pool *pool = named                         ? pool_of(named)
+    struct cus_pool *pool = named                          ? pool_of(named)
                             : context->pool_epoch == epoch ? context->pool
-                                                          : NULL;
+                                                           : NULL;
     uint32_t asked = epoch;
     cus_lock_give(&pools_lock);
     if (pool || named || !driver->cuDeviceGetMemPool || !driver->cuDeviceGetDefaultMemPool)
@@ -175,6 +162,24 @@ static void look_at_others(struct cus_pool *pool, const struct cus_engine *engin
     cus_lock_give(&pools_lock);
 }
 
+void cus_pools_note_use(struct cus_pool *pool, struct cus_engine *engine) {
+    cus_lock_take(&pools_lock);
+    note_use(pool, engine);
+    cus_lock_give(&pools_lock);
+}
+
+struct cus_pool_use cus_pools_use(struct cus_pool *pool, struct cus_engine *engine) {
+    cus_lock_take(&pools_lock);
+    note_use(pool, engine);
+    struct cus_pool_use use = {.alone = is_alone(pool, engine)};
+    use.others_free = !use.alone && pool->deferred;
+    use.may_reuse = use.alone && pool->deferred && !numbered;
+    cus_lock_give(&pools_lock);
+    if (!use.alone)
+        look_at_others(pool, engine);
+    return use;
+}
+
 void cus_pools_stream_goes(struct cus_engine *engine) {
     bool used = false;
     cus_lock_take(&pools_lock);
@@ -195,7 +200,7 @@ void cus_pools_stream_goes(struct cus_engine *engine) {
 
 /* ---- allocations ---- */
 
-static void add_live(struct cus_pool *pool, uint64_t address, uint64_t bytes) {
+void cus_pools_add(struct cus_pool *pool, uint64_t address, uint64_t bytes) {
     cus_lock_take(&pools_lock);
     struct live *entry;
     HASH_FIND(hh, live, &address, sizeof address, entry);
@@ -212,8 +217,8 @@ static void add_live(struct cus_pool *pool, uint64_t address, uint64_t bytes) {
 
 /* Takes memory of this size out of the deferred frees, the newest first. The driver would give it
  * to the next allocation of the stream as well. Engine lock held. */
-static bool reuse(struct cus_engine *engine, struct cus_pool *pool, uint64_t bytes,
-                  uint64_t *address) {
+bool cus_pools_reuse(struct cus_engine *engine, struct cus_pool *pool, uint64_t bytes,
+                     uint64_t *address) {
     struct cus_frees *frees = &engine->frees;
     uint32_t last = frees->n > NEAR ? frees->n - NEAR : 0;
     if (engine->free_pool != pool || cus_program_captures(engine->context))
@@ -234,55 +239,6 @@ static bool reuse(struct cus_engine *engine, struct cus_pool *pool, uint64_t byt
     return false;
 }
 
-enum cus_alloc cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool named,
-                                       uint64_t bytes, uint64_t *address) {
-    struct cus_thread *thread = &cus_thread_self;
-    CUcontext current = current_context();
-    struct cus_engine *engine = defers() ? cus_registry_find(thread, *stream, current) : NULL;
-    struct cus_pool *pool = engine ? find(engine->context, named) : NULL;
-    if (!pool)
-        return CUS_ALLOC_FLUSH;
-    cus_lock_take(&pools_lock);
-    note_use(pool, engine);
-    bool alone = is_alone(pool, engine), again = alone && pool->deferred && !numbered;
-    bool others_free = !alone && pool->deferred;
-    cus_lock_give(&pools_lock);
-    if (!alone)
-        look_at_others(pool, engine);
-    /* What another stream has freed, the driver may give to this allocation. */
-    if (others_free)
-        cus_flush_everything(CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM);
-    if (!__atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE))
-        return CUS_ALLOC_NOW;
-    if (again) {
-        cus_lock_take(&engine->lock);
-        again = cus_streams_current(thread) && reuse(engine, pool, bytes, address);
-        cus_engine_unlock(engine);
-        if (again)
-            add_live(pool, *address, bytes);
-    }
-    return again ? CUS_ALLOC_REUSED : alone || !CUS_HAZARD(C1) ? CUS_ALLOC_NOW : CUS_ALLOC_FLUSH;
-}
-
-void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool named,
-                           uint64_t address, uint64_t bytes) {
-    struct cus_engine *engine =
-        defers() ? cus_registry_find(&cus_thread_self, *stream, current_context()) : NULL;
-    struct cus_pool *pool = engine ? find(engine->context, named) : NULL;
-    if (pool)
-        add_live(pool, address, bytes);
-}
-
-bool cus_engine_alloc_failed(unsigned row) {
-    cus_lock_take(&pools_lock);
-    exhausted = true;
-    cus_lock_give(&pools_lock);
-    bool deferred = __atomic_load_n(&cus_process.frees, __ATOMIC_ACQUIRE) != 0;
-    if (deferred)
-        cus_engine_flush(CUS_SCOPE_P, NULL, row);
-    return deferred;
-}
-
 /* ---- frees ---- */
 
 /* pools_lock held. */
@@ -299,7 +255,7 @@ static void forget_all(void) {
 }
 
 /* Takes the allocation out of the table. NULL: it is not known to live. */
-static struct cus_pool *take_out(uint64_t address, uint64_t *bytes) {
+struct cus_pool *cus_pools_take_out(uint64_t address, uint64_t *bytes) {
     struct live *entry;
     struct cus_pool *pool = NULL;
     cus_lock_take(&pools_lock);
@@ -314,7 +270,7 @@ static struct cus_pool *take_out(uint64_t address, uint64_t *bytes) {
 }
 
 /* Memory of a pool that is unknown may be of any. */
-static void note_unknown(struct cus_engine *engine) {
+void cus_pools_note_unknown(struct cus_engine *engine) {
     cus_lock_take(&pools_lock);
     for (unsigned i = 0; i < POOLS; i++) {
         if (pools[i].handle && engine)
@@ -365,56 +321,16 @@ static bool has_place(struct cus_engine *engine, struct cus_pool *pool, uint64_t
     return allowed;
 }
 
-static void defer(struct cus_engine *engine, struct cus_pool *pool, uint64_t address,
-                  uint64_t bytes) {
+bool cus_pools_defer(struct cus_engine *engine, struct cus_pool *pool, uint64_t address,
+                     uint64_t bytes) {
+    if (!has_place(engine, pool, bytes))
+        return false;
     engine->frees.of[engine->frees.n++] = (struct cus_block){address, bytes};
     engine->free_bytes += bytes;
     engine->free_pool = pool;
     engine->counters.frees++;
     __atomic_add_fetch(&cus_process.frees, 1, __ATOMIC_ACQ_REL);
-}
-
-static enum cus_free decide(struct cus_engine *engine, struct cus_pool *pool, uint64_t address,
-                            uint64_t bytes) {
-    if (!engine->pending || !CUS_HAZARD(C2))
-        return CUS_FREE_NOW;
-    if (!pool || cus_thread_self.suspended || cus_program_captures(engine->context) ||
-        !has_place(engine, pool, bytes))
-        return CUS_FREE_FLUSH;
-    defer(engine, pool, address, bytes);
-    return CUS_FREE_DEFERRED;
-}
-
-enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t address) {
-    struct cus_thread *thread = &cus_thread_self;
-    uint64_t bytes = 0;
-    struct cus_engine *engine =
-        defers() ? cus_registry_find(thread, *stream, current_context()) : NULL;
-    struct cus_pool *pool = take_out(address, &bytes);
-    if (pool)
-        cus_ranges_forget_at(address);
-    else
-        cus_ranges_forget();
-    if (!engine || !pool)
-        note_unknown(engine);
-    if (!engine)
-        return CUS_FREE_FLUSH;
-    cus_flush_ties(thread, engine);
-    cus_lock_take(&engine->lock);
-    if (!cus_streams_current(thread)) {
-        cus_engine_unlock(engine);
-        return CUS_FREE_FLUSH;
-    }
-    if (pool) {
-        cus_lock_take(&pools_lock);
-        note_use(pool, engine);
-        cus_lock_give(&pools_lock);
-    }
-    enum cus_free how = decide(engine, pool, address, bytes);
-    cus_engine_unlock(engine);
-    if (how == CUS_FREE_DEFERRED)
-        cus_thread_pends(thread, engine);
-    return how;
+    return true;
 }
 
 void cus_pools_settle(struct cus_engine *engine) {
@@ -428,9 +344,10 @@ void cus_pools_settle(struct cus_engine *engine) {
 
 /* ---- what others see and change ---- */
 
-void cus_engine_shows(unsigned row) {
-    if (CUS_HAZARD(C2) && __atomic_load_n(&cus_process.frees, __ATOMIC_ACQUIRE))
-        cus_engine_flush(CUS_SCOPE_P, NULL, row);
+void cus_pools_exhaust(void) {
+    cus_lock_take(&pools_lock);
+    exhausted = true;
+    cus_lock_give(&pools_lock);
 }
 
 void cus_engine_pool_numbers(void) {
@@ -441,7 +358,7 @@ void cus_engine_pool_numbers(void) {
 
 void cus_engine_pool_memory_gone(uint64_t address) {
     uint64_t bytes;
-    take_out(address, &bytes);
+    cus_pools_take_out(address, &bytes);
 }
 
 void cus_engine_pool_gone(void) {

@@ -6,6 +6,33 @@
 
 #include "shim/stream/state.h"
 
+/* The pool from which the program allocates: the one it named, or the current one of the context's
+ * device. NULL: unknown. */
+struct cus_pool *cus_pools_find(struct cus_context *context, CUmemoryPool named);
+/* The stream allocates or frees in the pool. */
+void cus_pools_note_use(struct cus_pool *pool, struct cus_engine *engine);
+/* The same, for an allocation, with what holds before it. */
+struct cus_pool_use {
+    bool alone; /* it is a default pool, and no other stream may have unfinished frees in it */
+    bool others_free; /* frees of another stream are deferred */
+    bool may_reuse;   /* cus_pools_reuse may find memory */
+};
+struct cus_pool_use cus_pools_use(struct cus_pool *pool, struct cus_engine *engine);
+/* A stream without an engine (NULL), or one that frees unknown memory, may use any pool. */
+void cus_pools_note_unknown(struct cus_engine *engine);
+
+/* An allocation lives from here on, and no longer; NULL: it was not known to live. */
+void cus_pools_add(struct cus_pool *pool, uint64_t address, uint64_t bytes);
+struct cus_pool *cus_pools_take_out(uint64_t address, uint64_t *bytes);
+
+/* Defers the free, if there is place. Engine lock held and ops deferred or submitted. */
+bool cus_pools_defer(struct cus_engine *engine, struct cus_pool *pool, uint64_t address,
+                     uint64_t bytes);
+/* Takes memory of this size out of the engine's deferred frees. Engine lock held. */
+bool cus_pools_reuse(struct cus_engine *engine, struct cus_pool *pool, uint64_t bytes,
+                     uint64_t *address);
+/* Memory ran out: nothing is deferred any more. */
+void cus_pools_exhaust(void);
 /* The engine's deferred frees are about to be made, or never will be: they do not count against
  * their pool any more. Engine lock held. */
 void cus_pools_settle(struct cus_engine *engine);

@@ -36,8 +36,9 @@ std::vector<uint64_t> Addresses(const std::string &word) {
     for (size_t at = 0; word.size() >= 16 && at + 16 <= word.size(); at += 16) {
         uint64_t address = 0;
         for (int byte = 7; byte >= 0; byte--) {
-            address = address << 8 |
-                      strtoull(word.substr(at + static_cast<size_t>(byte) * 2, 2).c_str(), nullptr, 16);
+            address =
+                address << 8 |
+                strtoull(word.substr(at + static_cast<size_t>(byte) * 2, 2).c_str(), nullptr, 16);
         }
         all.push_back(address);
     }

@@ -31,8 +31,8 @@ class Pools : public fake::ProgramTest {
   protected:
     void SetUp() override {
         fake::Reset();
-        ASSERT_TRUE(fake::StartEngine(
-            {{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}}));
+        ASSERT_TRUE(
+            fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}}));
         ProgramTest::SetUp();
         current_pool = Pool(0x70);
         reserved = 32 << 20;
