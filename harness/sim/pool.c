@@ -23,6 +23,7 @@ struct cusim_pool {
     struct cached *cached; /* oldest first */
     cuuint64_t attributes[16];
     size_t used, used_high;
+    size_t reserved, reserved_high; /* as a driver takes it: RESERVE at a time */
 };
 
 static struct cusim_pool *pool_new(struct cusim_device *device) {
@@ -79,6 +80,22 @@ static struct cached *take_cached(struct cusim_pool *pool, size_t reserved,
     return c;
 }
 
+enum { RESERVE = 32 << 20 };
+
+static size_t whole(size_t bytes) {
+    return (bytes + RESERVE - 1) / RESERVE * RESERVE;
+}
+
+static void use(struct cusim_pool *pool, size_t bytes) {
+    pool->used += bytes;
+    if (pool->used > pool->used_high)
+        pool->used_high = pool->used;
+    if (pool->used > pool->reserved)
+        pool->reserved = whole(pool->used);
+    if (pool->reserved > pool->reserved_high)
+        pool->reserved_high = pool->reserved;
+}
+
 static CUresult alloc_async(bool ptsz, CUdeviceptr *out, size_t bytes, struct cusim_pool *pool,
                             CUstream handle) {
     struct cusim_stream *s;
@@ -109,9 +126,7 @@ static CUresult alloc_async(bool ptsz, CUdeviceptr *out, size_t bytes, struct cu
     mem->bytes = bytes;
     mem->pool = pool;
     mem->id = cusim_new_id();
-    pool->used += mem->reserved;
-    if (pool->used > pool->used_high)
-        pool->used_high = pool->used;
+    use(pool, mem->reserved);
     struct cusim_work *work = cusim_work_new(CUSIM_WORK_ALLOC, s->ctx);
     work->alloc.address = mem->base;
     work->alloc.bytes = bytes;
@@ -160,7 +175,7 @@ CUSIM_TWIN_LOCKED(cuMemFreeAsync, _ptsz, (CUdeviceptr base, CUstream handle), (b
     if (!mem->pool) { /* memory of cuMemAlloc may be freed in stream order too */
         mem->kind = CUSIM_MEM_POOL;
         mem->pool = default_pool(&cusim.devices[mem->device]);
-        mem->pool->used += mem->reserved;
+        use(mem->pool, mem->reserved);
     }
     mem->pool->used -= mem->reserved;
     mem->freed = true;
@@ -239,8 +254,11 @@ CUSIM_LOCKED(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep), (handle, keep)
     if (!cusim_handle_is(handle, CUSIM_POOL))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = cusim_capture_unsafe();
-    if (result == CUDA_SUCCESS)
-        trim((struct cusim_pool *)handle, false);
+    if (result == CUDA_SUCCESS) {
+        struct cusim_pool *pool = (struct cusim_pool *)handle;
+        trim(pool, false);
+        pool->reserved = whole(pool->used);
+    }
     return result;
 }
 
@@ -256,10 +274,13 @@ CUSIM_LOCKED(cuMemPoolGetAttribute, (CUmemoryPool handle, CUmemPool_attribute id
         *(int *)value = (int)pool->attributes[id];
     else if (id == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
         *(cuuint64_t *)value = pool->attributes[id];
-    else if (id == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || id == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+    else if (id == CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
         *(cuuint64_t *)value = pool->used;
-    else
+    else if (id == CU_MEMPOOL_ATTR_USED_MEM_HIGH)
         *(cuuint64_t *)value = pool->used_high;
+    else
+        *(cuuint64_t *)value =
+            id == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? pool->reserved : pool->reserved_high;
     return CUDA_SUCCESS;
 }
 

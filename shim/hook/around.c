@@ -75,8 +75,10 @@ static CUresult around_sync(const struct call *call) {
     CUresult result = pass_on(call);
     if (copies)
         cus_engine_copying(false);
-    if (whole && result == CUDA_SUCCESS)
+    if (whole && result == CUDA_SUCCESS) {
         cus_engine_wait_ended(number);
+        cus_engine_pool_waited(number);
+    }
     return waited(call, result);
 }
 
@@ -177,8 +179,9 @@ static CUresult around_alloc_async(const struct call *call) {
     }
     if (how == CUS_ALLOC_FLUSH)
         flush(call);
+    bool deferred = cus_engine_frees();
     CUresult result = pass_on(call);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_alloc_failed(call->row))
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_alloc_failed(call->row, deferred))
         result = pass_on(call);
     if (CUS_HAZARD(C14) && result == CUDA_ERROR_OUT_OF_MEMORY &&
         cus_engine_give_memory_back(bytes_wanted(call)))

@@ -134,6 +134,8 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
     bool named_stream = cus_act_stream(row, &named, &ref);
     cus_act_flush(row, named_stream ? &ref : NULL);
     look_for_most(row, frame);
+    if (row == CUS_ROW_cuPointerSetAttribute) /* new memory has none of its attributes */
+        cus_engine_pool_numbers();
     switch (act) {
     case CUS_ACT_MEMORY:
         cus_engine_memory_gone();

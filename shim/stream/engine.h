@@ -153,9 +153,11 @@ enum cus_alloc cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUme
 /* The same allocation succeeded. */
 void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool pool, uint64_t address,
                            uint64_t bytes);
-/* The same allocation ran out of memory: no free is deferred from here on. True: frees were, and
- * are made now; try again. */
-bool cus_engine_alloc_failed(unsigned row);
+/* Are frees deferred? */
+bool cus_engine_frees(void);
+/* The same allocation ran out of memory: no free is deferred from here on. True: frees were, before
+ * the call (`deferred`) or now, and are made; try again. */
+bool cus_engine_alloc_failed(unsigned row, bool deferred);
 /* The program frees memory on this stream, in stream order. */
 enum cus_free {
     CUS_FREE_DEFERRED, /* made later; the program's call has succeeded */
@@ -171,6 +173,9 @@ void cus_engine_pool_numbers(void);
 void cus_engine_pool_memory_gone(uint64_t address);
 /* A pool or a context goes, with its memory. */
 void cus_engine_pool_gone(void);
+/* The wait of this number for a whole context has ended without an error
+ * (cus_engine_wait_begins). */
+void cus_engine_pool_waited(uint32_t number);
 /* A device has another current pool. */
 void cus_engine_pool_set(void);
 /* The program looks at the most memory that a pool used (or sets that back). It must see what it

@@ -116,6 +116,11 @@ void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine) {
     struct cus_engine *other = thread->pending;
     if (CUS_HAZARD(B6) && other && other != engine)
         cus_flush_own(thread);
+    cus_flush_legacy(engine);
+}
+
+void cus_flush_legacy(struct cus_engine *engine) {
+    struct cus_engine *other;
     if (!CUS_HAZARD(B4) || !engine->blocking)
         return;
     struct cus_context *context = engine->context;

@@ -23,5 +23,7 @@ void cus_flush_for_certain(unsigned cause, enum cus_break reason);
 /* Issues what must precede an op or call on `engine` by legacy ordering and program order (HAZARDS
  * B4, B6). No lock held. */
 void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine);
+/* The same of legacy ordering alone. */
+void cus_flush_legacy(struct cus_engine *engine);
 
 #endif

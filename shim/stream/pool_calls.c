@@ -33,9 +33,9 @@ enum cus_alloc cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUme
     /* What another stream has freed, the driver may give to this allocation. */
     if (use.others_free)
         cus_flush_everything(CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM);
-    if (!__atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE))
-        return CUS_ALLOC_NOW;
-    bool again = use.may_reuse;
+    if (!use.alone && CUS_HAZARD(C1))
+        return CUS_ALLOC_FLUSH;
+    bool again = use.may_reuse && __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE);
     if (again) {
         cus_lock_take(&engine->lock);
         again = cus_streams_current(thread) && cus_pools_reuse(engine, pool, bytes, address);
@@ -45,7 +45,7 @@ enum cus_alloc cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUme
     }
     if (again)
         return CUS_ALLOC_REUSED;
-    return use.alone || !CUS_HAZARD(C1) ? CUS_ALLOC_NOW : CUS_ALLOC_FLUSH;
+    return cus_pools_may_grow(pool, bytes) ? CUS_ALLOC_NOW : CUS_ALLOC_FLUSH;
 }
 
 void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool named,
@@ -53,24 +53,35 @@ void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool nam
     struct cus_engine *engine =
         defers() ? cus_registry_find(&cus_thread_self, *stream, current_context()) : NULL;
     struct cus_pool *pool = engine ? cus_pools_find(engine->context, named) : NULL;
-    if (pool)
-        cus_pools_add(pool, address, bytes);
+    /* An allocation that was captured belongs to the program's graph. */
+    if (!pool || cus_program_captures(engine->context))
+        return;
+    cus_pools_took(pool, bytes);
+    cus_pools_add(pool, address, bytes);
 }
 
-bool cus_engine_alloc_failed(unsigned row) {
+bool cus_engine_frees(void) {
+    return __atomic_load_n(&cus_process.frees, __ATOMIC_ACQUIRE) != 0;
+}
+
+bool cus_engine_alloc_failed(unsigned row, bool deferred) {
     cus_pools_exhaust();
-    bool deferred = __atomic_load_n(&cus_process.frees, __ATOMIC_ACQUIRE) != 0;
-    if (deferred)
+    if (cus_engine_frees()) {
+        deferred = true;
         cus_engine_flush(CUS_SCOPE_P, NULL, row);
+    }
     return deferred;
 }
 
+/* Engine lock held. A thread defers on one stream at a time (HAZARDS B6): a free on another one is
+ * made now. */
 static enum cus_free decide(struct cus_engine *engine, struct cus_pool *pool, uint64_t address,
                             uint64_t bytes) {
     if (!engine->pending || !CUS_HAZARD(C2))
         return CUS_FREE_NOW;
-    if (!pool || cus_thread_self.suspended || cus_program_captures(engine->context) ||
-        !cus_pools_defer(engine, pool, address, bytes))
+    const struct cus_engine *own = cus_thread_self.pending;
+    if (!pool || (own && own != engine) || cus_thread_self.suspended ||
+        cus_program_captures(engine->context) || !cus_pools_defer(engine, pool, address, bytes))
         return CUS_FREE_FLUSH;
     return CUS_FREE_DEFERRED;
 }
@@ -78,25 +89,30 @@ static enum cus_free decide(struct cus_engine *engine, struct cus_pool *pool, ui
 enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t address) {
     struct cus_thread *thread = &cus_thread_self;
     uint64_t bytes = 0;
-    struct cus_engine *engine =
-        defers() ? cus_registry_find(thread, *stream, current_context()) : NULL;
     struct cus_pool *pool = cus_pools_take_out(address, &bytes);
+    if (!address)
+        return CUS_FREE_NOW; /* does nothing */
     if (pool)
         cus_ranges_forget_at(address);
     else
         cus_ranges_forget();
-    if (!engine || !pool)
-        cus_pools_note_unknown(engine);
-    if (!engine)
-        return CUS_FREE_FLUSH;
-    cus_flush_ties(thread, engine);
-    cus_lock_take(&engine->lock);
-    if (!cus_streams_current(thread)) {
+    struct cus_engine *engine;
+    for (;;) {
+        engine = defers() ? cus_registry_find(thread, *stream, current_context()) : NULL;
+        bool another = engine && pool && cus_pools_note_use(pool, engine);
+        if (!engine || !pool)
+            cus_pools_note_unknown(engine);
+        /* Another thread may be about to allocate, in front of what it deferred. */
+        if (another)
+            cus_flush_everything(CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM);
+        if (!engine)
+            return CUS_FREE_FLUSH;
+        cus_flush_legacy(engine);
+        cus_lock_take(&engine->lock);
+        if (cus_streams_current(thread))
+            break;
         cus_engine_unlock(engine);
-        return CUS_FREE_FLUSH;
     }
-    if (pool)
-        cus_pools_note_use(pool, engine);
     enum cus_free how = decide(engine, pool, address, bytes);
     cus_engine_unlock(engine);
     if (how == CUS_FREE_DEFERRED)
@@ -105,6 +121,6 @@ enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t addr
 }
 
 void cus_engine_shows(unsigned row) {
-    if (CUS_HAZARD(C2) && __atomic_load_n(&cus_process.frees, __ATOMIC_ACQUIRE))
+    if (CUS_HAZARD(C2) && cus_engine_frees())
         cus_engine_flush(CUS_SCOPE_P, NULL, row);
 }

@@ -40,13 +40,15 @@ struct user {
 struct cus_pool {
     CUmemoryPool handle; /* NULL: the entry is free */
     bool is_default;
-    bool watched; /* the program looks at its largest size */
-    bool lost;    /* streams that cannot be asked may have unfinished frees in it */
+    bool watched;   /* the program looks at its largest size */
+    bool lost;      /* streams that cannot be asked may have unfinished frees in it, */
+    uint32_t until; /* up to the wait of this number for the whole context */
     uint32_t n_users;
     struct user users[USERS];
     uint32_t looks;
     uint64_t deferred;      /* bytes whose free is deferred */
-    uint64_t bound;         /* the most that `deferred` may be now */
+    uint64_t bound;         /* the most that `deferred` and `taken` may be */
+    uint64_t taken;         /* bytes allocated since `bound` was asked */
     uint64_t reserved_most; /* the most memory that it was seen to have */
 };
 
@@ -114,23 +116,32 @@ static bool is_user(const struct user *user, const struct cus_engine *engine) {
 }
 
 /* pools_lock held, here and below. */
-static void note_use(struct cus_pool *pool, struct cus_engine *engine) {
+static void lose(struct cus_pool *pool) {
+    pool->lost = true;
+    pool->until = __atomic_load_n(&cus_process.untracked.waits, __ATOMIC_SEQ_CST) + 1;
+}
+
+/* True: the stream is new in the pool. */
+static bool note_use(struct cus_pool *pool, struct cus_engine *engine) {
     for (uint32_t i = 0; i < pool->n_users; i++)
         if (is_user(&pool->users[i], engine)) {
             pool->users[i].uses++;
-            return;
+            return false;
         }
     if (pool->n_users == USERS)
-        pool->lost = true;
+        lose(pool);
     else
         pool->users[pool->n_users++] = (struct user){.engine = engine, .id = engine->id};
+    return true;
 }
 
-/* Another stream than the engine's that uses the pool; NULL: none. */
+/* Another stream than the engine's that uses the pool, each in turn; NULL: none. */
 static struct user *another(struct cus_pool *pool, const struct cus_engine *engine) {
-    for (uint32_t i = 0; i < pool->n_users; i++)
-        if (!is_user(&pool->users[i], engine))
-            return &pool->users[i];
+    for (uint32_t i = 0; i < pool->n_users; i++) {
+        struct user *user = &pool->users[(pool->looks / LOOKS + i) % pool->n_users];
+        if (!is_user(user, engine))
+            return user;
+    }
     return NULL;
 }
 
@@ -148,24 +159,27 @@ static void look_at_others(struct cus_pool *pool, const struct cus_engine *engin
     /* While its lock is held, the stream does not go. */
     if (!asked.engine || !cus_lock_try(&asked.engine->lock))
         return;
-    bool complete = !asked.engine->closed && asked.engine->id == asked.id &&
-                    !asked.engine->pending && cus_room_complete(asked.engine);
+    bool gone = asked.engine->closed || asked.engine->id != asked.id;
+    bool complete = !gone && !asked.engine->pending && cus_room_complete(asked.engine);
     cus_engine_unlock(asked.engine);
-    if (!complete)
+    if (!complete && !gone)
         return;
     cus_lock_take(&pools_lock);
     for (uint32_t i = 0; i < pool->n_users; i++)
         if (memcmp(&pool->users[i], &asked, sizeof asked) == 0) {
             pool->users[i] = pool->users[--pool->n_users];
+            if (gone)
+                lose(pool);
             break;
         }
     cus_lock_give(&pools_lock);
 }
 
-void cus_pools_note_use(struct cus_pool *pool, struct cus_engine *engine) {
+bool cus_pools_note_use(struct cus_pool *pool, struct cus_engine *engine) {
     cus_lock_take(&pools_lock);
-    note_use(pool, engine);
+    bool new = note_use(pool, engine) && pool->n_users > 1;
     cus_lock_give(&pools_lock);
+    return new;
 }
 
 struct cus_pool_use cus_pools_use(struct cus_pool *pool, struct cus_engine *engine) {
@@ -193,7 +207,8 @@ void cus_pools_stream_goes(struct cus_engine *engine) {
         for (uint32_t k = pools[i].n_users; k-- > 0;)
             if (pools[i].users[k].engine == engine) {
                 pools[i].users[k] = pools[i].users[--pools[i].n_users];
-                pools[i].lost |= !complete;
+                if (!complete)
+                    lose(&pools[i]);
             }
     cus_lock_give(&pools_lock);
 }
@@ -206,7 +221,14 @@ void cus_pools_add(struct cus_pool *pool, uint64_t address, uint64_t bytes) {
     HASH_FIND(hh, live, &address, sizeof address, entry);
     if (!entry && HASH_COUNT(live) < LIVE_MAX && (entry = cus_mem_grow(sizeof *entry))) {
         entry->address = address;
+        bool added = true;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
         HASH_ADD(hh, live, address, sizeof address, entry);
+        if (!added) {
+            cus_mem_shrink(entry);
+            entry = NULL;
+        }
     }
     if (entry) {
         entry->bytes = bytes;
@@ -237,6 +259,19 @@ bool cus_pools_reuse(struct cus_engine *engine, struct cus_pool *pool, uint64_t 
         return true;
     }
     return false;
+}
+
+void cus_pools_took(struct cus_pool *pool, uint64_t bytes) {
+    cus_lock_take(&pools_lock);
+    pool->taken += bytes;
+    cus_lock_give(&pools_lock);
+}
+
+bool cus_pools_may_grow(struct cus_pool *pool, uint64_t bytes) {
+    cus_lock_take(&pools_lock);
+    bool may = !pool->deferred || pool->taken + bytes <= pool->bound;
+    cus_lock_give(&pools_lock);
+    return may;
 }
 
 /* ---- frees ---- */
@@ -275,7 +310,8 @@ void cus_pools_note_unknown(struct cus_engine *engine) {
     for (unsigned i = 0; i < POOLS; i++) {
         if (pools[i].handle && engine)
             note_use(&pools[i], engine);
-        pools[i].lost |= pools[i].handle && !engine;
+        if (pools[i].handle && !engine)
+            lose(&pools[i]);
     }
     cus_lock_give(&pools_lock);
 }
@@ -313,8 +349,8 @@ static bool has_place(struct cus_engine *engine, struct cus_pool *pool, uint64_t
     uint64_t bound = ask ? bound_of(pool) : 0;
     cus_lock_take(&pools_lock);
     if (ask)
-        pool->bound = bound;
-    allowed &= pool->deferred + bytes <= pool->bound;
+        pool->bound = bound, pool->taken = 0;
+    allowed &= pool->deferred + bytes <= pool->bound && pool->taken <= pool->bound;
     if (allowed)
         pool->deferred += bytes;
     cus_lock_give(&pools_lock);
@@ -344,6 +380,16 @@ void cus_pools_settle(struct cus_engine *engine) {
 
 /* ---- what others see and change ---- */
 
+void cus_engine_pool_waited(uint32_t number) {
+    if (__atomic_load_n(&cus_process.n_contexts, __ATOMIC_RELAXED) > 1)
+        return;
+    cus_lock_take(&pools_lock);
+    for (unsigned i = 0; i < POOLS; i++)
+        if (pools[i].lost && (int32_t)(pools[i].until - number) <= 0)
+            pools[i].lost = false;
+    cus_lock_give(&pools_lock);
+}
+
 void cus_pools_exhaust(void) {
     cus_lock_take(&pools_lock);
     exhausted = true;
@@ -364,6 +410,7 @@ void cus_engine_pool_memory_gone(uint64_t address) {
 void cus_engine_pool_gone(void) {
     cus_lock_take(&pools_lock);
     forget_all();
+    epoch++; /* the device may have its default pool again */
     cus_lock_give(&pools_lock);
 }
 

@@ -9,8 +9,8 @@
 /* The pool from which the program allocates: the one it named, or the current one of the context's
  * device. NULL: unknown. */
 struct cus_pool *cus_pools_find(struct cus_context *context, CUmemoryPool named);
-/* The stream allocates or frees in the pool. */
-void cus_pools_note_use(struct cus_pool *pool, struct cus_engine *engine);
+/* The stream allocates or frees in the pool. True: it is new there, beside others. */
+bool cus_pools_note_use(struct cus_pool *pool, struct cus_engine *engine);
 /* The same, for an allocation, with what holds before it. */
 struct cus_pool_use {
     bool alone; /* it is a default pool, and no other stream may have unfinished frees in it */
@@ -25,6 +25,10 @@ void cus_pools_note_unknown(struct cus_engine *engine);
 void cus_pools_add(struct cus_pool *pool, uint64_t address, uint64_t bytes);
 struct cus_pool *cus_pools_take_out(uint64_t address, uint64_t *bytes);
 
+/* An allocation was made. Below: may one of this size be made, while frees are deferred? The pool
+ * may become larger than without deferred frees. */
+void cus_pools_took(struct cus_pool *pool, uint64_t bytes);
+bool cus_pools_may_grow(struct cus_pool *pool, uint64_t bytes);
 /* Defers the free, if there is place. Engine lock held and ops deferred or submitted. */
 bool cus_pools_defer(struct cus_engine *engine, struct cus_pool *pool, uint64_t address,
                      uint64_t bytes);

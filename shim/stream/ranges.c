@@ -145,19 +145,6 @@ static void take_out(uint32_t i) {
     memmove(&ranges[i], &ranges[i + 1], (--n_ranges - i) * sizeof *ranges);
 }
 
-void cus_ranges_forget_at(uint64_t address) {
-    bool known = false;
-    cus_lock_take(&range_lock);
-    for (uint32_t i = n_ranges; i-- > 0;)
-        if (ranges[i].start <= address && address < ranges[i].end) {
-            take_out(i);
-            known = true;
-        }
-    if (known)
-        __atomic_add_fetch(&cus_process.memory_epoch, 1, __ATOMIC_RELEASE);
-    cus_lock_give(&range_lock);
-}
-
 /* Makes room for one more range. If the table cannot grow, a different range goes each time, so
  * that some of many ranges used in turn are still found. */
 static void have_room(void) {
@@ -203,6 +190,23 @@ static const struct range *find(CUcontext context, uint64_t address, uint64_t en
     uint32_t n = begun_by(context, address);
     const struct range *range = n ? &ranges[n - 1] : NULL;
     return range && range->context == context && end <= range->end && end >= address ? range : NULL;
+}
+
+void cus_ranges_forget_at(uint64_t address) {
+    bool known = false;
+    cus_lock_take(&range_lock);
+    for (uint32_t at = 0; at < n_ranges;) {
+        CUcontext context = ranges[at].context;
+        uint32_t n = begun_by(context, address);
+        if (n > at && address < ranges[n - 1].end) {
+            take_out(n - 1);
+            known = true;
+        }
+        at = begun_by(context, UINT64_MAX);
+    }
+    if (known)
+        __atomic_add_fetch(&cus_process.memory_epoch, 1, __ATOMIC_RELEASE);
+    cus_lock_give(&range_lock);
 }
 
 enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {

@@ -73,7 +73,8 @@ static enum cus_submit_state carry_out(struct cus_submit *submit) {
         return CUS_SUBMIT_FAILED;
     submit->freed = CUDA_SUCCESS;
     for (uint32_t i = 0; i < submit->frees.n; i++) {
-        CUresult result = cus_process.driver->cuMemFreeAsync(submit->frees.of[i].address, submit->stream);
+        CUresult result =
+            cus_process.driver->cuMemFreeAsync(submit->frees.of[i].address, submit->stream);
         if (submit->freed == CUDA_SUCCESS)
             submit->freed = result;
     }

@@ -262,7 +262,14 @@ void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool poo
     (void)stream, (void)pool;
     seam_log("engine alloc_made %llx %llu", (unsigned long long)address, (unsigned long long)bytes);
 }
-bool cus_engine_alloc_failed(unsigned row) {
+bool cus_engine_frees(void) {
+    return false;
+}
+void cus_engine_pool_waited(uint32_t number) {
+    (void)number;
+}
+bool cus_engine_alloc_failed(unsigned row, bool deferred) {
+    (void)deferred;
     seam_log("engine alloc_failed %s", cus_api_name(row));
     return false;
 }

@@ -184,6 +184,21 @@ TEST(Hostloop, GrowingSharedMemoryAndNewBlocksAreInGraphsAsNewGridsAre) {
     }
 }
 
+// An allocation and a free around each launch cut nothing, and few of them reach the driver.
+TEST(Hostloop, StreamOrderedMemoryCutsNoSegment) {
+    const std::vector<std::string> args = {"--alloc", "--steps", "300", "--stream", "nonblocking"};
+    for (const char *program : {"hostloop_driver", "hostloop_shared"}) {
+        Outcome plain = Hostloop(program, args);
+        ASSERT_EQ(plain.result.status, 0) << plain.Describe();
+        Outcome run = Hostloop(program, args, true, {{"CUSPLICE_DEMOTE", "no"}});
+        ASSERT_EQ(run.result.status, 0) << run.Describe();
+        EXPECT_EQ(Said(run).text.at("checksum"), Said(plain).text.at("checksum"));
+        EXPECT_GE(run.stats.Number("issued.in_graphs") / Said(run).Number("issued"), 0.9);
+        EXPECT_GE(run.stats.Number("reused_frees") / Said(run).Number("issued"), 0.5);
+        EXPECT_LE(Said(run).Number("pool_kb"), 1.25 * Said(plain).Number("pool_kb"));
+    }
+}
+
 TEST(Hostloop, VerifyFindsNoDifferenceInGrowingSharedMemoryAndNewBlocks) {
     const std::string file = TempDir() + "/report";
     Outcome run = Hostloop("hostloop_driver", {"--shared-every", "4", "--block-every", "10"}, true,

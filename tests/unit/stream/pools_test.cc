@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "shim/api/api.h"
 
@@ -207,9 +208,9 @@ TEST_F(Pools, OutOfMemoryEndsIt) {
     uint64_t memory = Alloc(512), other = Alloc(512);
     Launch(0);
     EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
-    EXPECT_TRUE(cus_engine_alloc_failed(CUS_ROW_cuMemAllocAsync)) << "a free may help";
+    EXPECT_TRUE(cus_engine_alloc_failed(CUS_ROW_cuMemAllocAsync, false)) << "a free may help";
     EXPECT_EQ(driver().journal.back(), FreeLine(memory));
-    EXPECT_FALSE(cus_engine_alloc_failed(CUS_ROW_cuMemAllocAsync));
+    EXPECT_FALSE(cus_engine_alloc_failed(CUS_ROW_cuMemAllocAsync, false));
     Learn();
     Launch(0);
     EXPECT_EQ(FreeCall(other), CUS_FREE_FLUSH);
@@ -289,6 +290,81 @@ TEST_F(Pools, AnErrorOfAFreeIsNotLost) {
     cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuStreamSynchronize);
     driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
     EXPECT_EQ(cus_engine_take_error(&ref, CUS_ROW_cuStreamSynchronize), CUDA_ERROR_LAUNCH_FAILED);
+}
+
+TEST_F(Pools, MemoryOfTheProgramsGraphIsNobodyElses) {
+    Learn();
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    fake::Of(stream_)->program_captures = true;
+    cus_engine_capture_began(&ref);
+    uint64_t graph_memory = Alloc(512);
+    fake::Of(stream_)->program_captures = false;
+    cus_engine_capture_ended(&ref);
+    Launch(0);
+    EXPECT_NE(FreeCall(graph_memory), CUS_FREE_DEFERRED);
+    Launch(1);
+    EXPECT_NE(Alloc(512), graph_memory);
+}
+
+// HAZARDS C1: a wait that the driver inserts on a blocking stream holds up the legacy stream.
+TEST_F(Pools, WhatIsTiedToTheStreamComesBeforeAWaitThatTheDriverMayInsert) {
+    CUstream busy = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    CUstream blocking = fake::MakeStream(CU_STREAM_DEFAULT);
+    fake::Of(busy)->busy = true;
+    FreeCall(Alloc(512, nullptr, busy), busy);
+    CUstream kept = std::exchange(stream_, CU_STREAM_LEGACY);
+    Alloc(512, nullptr, blocking);
+    Learn();
+    Launch(0);
+    EXPECT_EQ(Issued(), 0u);
+    Alloc(512, nullptr, blocking);
+    EXPECT_EQ(Issued(), 1u);
+    stream_ = kept;
+}
+
+TEST_F(Pools, AllocationsBesideDeferredFreesKeepThePoolSmall) {
+    Learn();
+    reserved = 4096;
+    used = 0;
+    Launch(0);
+    for (uint64_t bytes : {1024, 1025, 1026})
+        EXPECT_EQ(FreeCall(Alloc(bytes)), CUS_FREE_DEFERRED);
+    EXPECT_EQ(Issued(), 0u);
+    Alloc(4000);
+    EXPECT_GT(Issued(), 0u) << "3075 deferred and 4000 live of a pool of 4096";
+}
+
+TEST_F(Pools, AFreeOnAnotherStreamCutsNothing) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    uint64_t theirs = Alloc(512, nullptr, other);
+    Learn();
+    Launch(0);
+    EXPECT_EQ(FreeCall(theirs, other), CUS_FREE_NOW);
+    EXPECT_EQ(Issued(), 1u) << "the free alone";
+    EXPECT_EQ(FreeCall(0), CUS_FREE_NOW) << "of nothing";
+}
+
+// The first free of a second stream: another thread may be about to allocate in front of its ops.
+TEST_F(Pools, AFreeOfANewStreamComesBehindEverything) {
+    Learn();
+    uint64_t memory = Alloc(512);
+    Launch(0);
+    EXPECT_EQ(FreeCall(memory, fake::MakeStream(CU_STREAM_NON_BLOCKING)), CUS_FREE_NOW);
+    ASSERT_EQ(Issued(), 2u);
+    EXPECT_EQ(driver().journal.back(), FreeLine(memory));
+}
+
+TEST_F(Pools, AWaitForEverythingMakesThePoolKnownAgain) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    fake::Of(other)->busy = true;
+    FreeCall(Alloc(512, nullptr, other), other);
+    cus_engine_stream_gone(&ref);
+    cus_engine_pool_waited(cus_engine_wait_begins());
+    Learn();
+    Launch(0);
+    Alloc(512);
+    EXPECT_EQ(Issued(), 0u);
 }
 
 } // namespace
