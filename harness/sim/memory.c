@@ -126,20 +126,32 @@ void cusim_mem_insert(struct cusim_mem *mem) {
     n_blocks++;
 }
 
-static bool arena_take(int index, size_t bytes, uintptr_t *base) {
-    if (!arena_open(index))
-        return false;
-    struct arena *arena = &arenas[index];
-    uintptr_t at = arena->base, end = arena->base + arena->bytes;
+/* The first place for a block at or behind `at`. */
+static bool first_fit(const struct arena *arena, uintptr_t at, size_t bytes, uintptr_t *base) {
+    uintptr_t end = arena->base + arena->bytes;
+    size_t above = place_above(at - 1);
+    if (above > 0 && blocks[above - 1]->base + blocks[above - 1]->reserved > at)
+        at = blocks[above - 1]->base + blocks[above - 1]->reserved;
     for (size_t i = place_above(at - 1); i < n_blocks && blocks[i]->base < end; i++) {
         if (blocks[i]->base - at >= bytes)
             break;
         at = blocks[i]->base + blocks[i]->reserved;
     }
-    if (end - at < bytes)
+    *base = at;
+    return at <= end && end - at >= bytes;
+}
+
+/* Memory of pools is in the upper half, so that the addresses of other memory do not depend on what
+ * a pool keeps. */
+static bool arena_take(int index, bool of_pool, size_t bytes, uintptr_t *base) {
+    if (index < 0 || !arena_open(index))
+        return false;
+    struct arena *arena = &arenas[index];
+    bool found =
+        of_pool && first_fit(arena, arena->base + arena->bytes / 2 / 4096 * 4096, bytes, base);
+    if (!found && !first_fit(arena, arena->base, bytes, base))
         return false;
     arena->used += bytes;
-    *base = at;
     return true;
 }
 
@@ -195,7 +207,7 @@ CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t
     int index = arena_of(mem);
     if (mem->reserved < bytes ||
         (index >= 0 && index < ARENA_HOST && !has_room(index, mem->reserved)) ||
-        !arena_take(index, mem->reserved, &mem->base)) {
+        !arena_take(index, kind == CUSIM_MEM_POOL, mem->reserved, &mem->base)) {
         free(mem);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

@@ -301,9 +301,8 @@ std::vector<std::string> Lines(const std::string &text) {
 // "" if the logs differ in allocations and frees alone, which may be (tests/sim/blocks.h).
 std::string LogDifference(const std::string &expected, const std::string &actual) {
     std::vector<std::string> e = Lines(expected), a = Lines(actual);
-    // In a program on many threads the plain log may be as odd.
-    std::string odd = sim::TakeOutBlocks(&e), fault = sim::TakeOutBlocks(&a);
-    if (!fault.empty() && odd.empty()) {
+    std::string fault = sim::TakeOutBlocks(&e, &a);
+    if (!fault.empty()) {
         return fault;
     }
     size_t at = 0;

@@ -50,19 +50,24 @@ void DropEqual(Log *a, Log *b) {
     }
 }
 
-// As TakeOutBlocks, whose lines begin with the stream.
-std::string TakeOutBlocksOf(Log *log) {
-    std::string fault;
-    for (auto &entry : *log) {
-        std::vector<std::string> lines;
+std::vector<std::string> Flat(const Log &log) {
+    std::vector<std::string> lines;
+    for (const auto &entry : log) {
         for (const std::string &op : entry.second) {
             lines.push_back(entry.first + " " + op);
         }
-        std::string found = TakeOutBlocks(&lines);
-        fault = fault.empty() ? found : fault;
-        entry.second.clear();
-        for (const std::string &line : lines) {
-            entry.second.push_back(line.substr(entry.first.size() + 1));
+    }
+    return lines;
+}
+
+std::string TakeOutBlocksOf(Log *want, Log *have) {
+    std::vector<std::string> expected = Flat(*want), actual = Flat(*have);
+    std::string fault = TakeOutBlocks(&expected, &actual);
+    for (Log *log : {want, have}) {
+        log->clear();
+        for (const std::string &line : log == want ? expected : actual) {
+            size_t space = line.find(' ');
+            (*log)[line.substr(0, space)].push_back(line.substr(space + 1));
         }
     }
     return fault;
@@ -86,11 +91,9 @@ Log ParseLog(const std::string &text) {
 
 std::string CompareLogs(const Log &expected, const Log &actual, const CompareRules &rules) {
     Log want = expected, have = actual;
-    for (Log *log : {&want, &have}) {
-        std::string fault = TakeOutBlocksOf(log);
-        if (!fault.empty()) {
-            return fault;
-        }
+    std::string fault = TakeOutBlocksOf(&want, &have);
+    if (!fault.empty()) {
+        return fault;
     }
     if (rules.any_op_order) {
         for (Log *log : {&want, &have}) {
