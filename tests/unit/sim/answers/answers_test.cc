@@ -22,8 +22,9 @@ void Nothing(const unsigned *, const unsigned *, unsigned, void **) {}
 
 const unsigned kOffsets[] = {0, 8};
 const unsigned kSizes[] = {8, 4};
-cusim_kernel touch{"touch", 1, kOffsets, kSizes, 0, Nothing, 0, 0, {0, 0, 0}, 0, nullptr};
-cusim_kernel pair{"pair", 2, kOffsets, kSizes, 0, Nothing, 0, 0, {0, 0, 0}, 0, nullptr};
+cusim_kernel touch{"touch", 1, kOffsets,  kSizes,    0, Nothing,
+                   0,       0, {0, 0, 0}, {0, 0, 0}, 0, nullptr};
+cusim_kernel pair{"pair", 2, kOffsets, kSizes, 0, Nothing, 0, 0, {0, 0, 0}, {0, 0, 0}, 0, nullptr};
 
 using Text = std::vector<std::string>;
 
