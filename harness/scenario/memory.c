@@ -371,6 +371,30 @@ int sc_run_pool_memory(struct sc *sc) {
     return 0;
 }
 
+/* Allocations and frees around launches on one stream, as an inference engine makes them. */
+int sc_run_pool_loop(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr out = sc_device(sc, "out", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        CUdeviceptr p, q;
+        for (unsigned i = 0; i < 5; i++) {
+            OK(sc->cu.MemAllocAsync(&p, 512 << i % 3, s));
+            sc_fill(sc, s, p, step + i, 128);
+            OK(sc->cu.MemAllocAsync(&q, 512, s));
+            OK(sc->cu.MemcpyDtoDAsync(q, p, 512, s));
+            OK(sc->cu.MemFreeAsync(p, s));
+            sc_chain(sc, s, q, 3, step + i, 128);
+            OK(sc->cu.MemcpyDtoDAsync(out + i * 512, q, 512, s));
+            OK(sc->cu.MemFreeAsync(q, s));
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
 /* A mapping with its own memory, as in PyTorch's expandable segments. */
 static void map(struct sc *sc, CUdeviceptr at, size_t bytes) {
     CUmemAllocationProp prop = {

@@ -106,6 +106,7 @@ std::vector<Case> MakeCases() {
         {"memory_late", 0, "", "", {}},
         {"free_memory", 40, "", "", {}},
         {"pool_memory", 0, "", "", {}},
+        {"pool_loop", 40, "", "", {}},
         {"virtual_memory", 40, "", "", {}},
         {"managed", 0, "", "", {}},
         {"threads", 20, "", "", {}},
