@@ -166,19 +166,19 @@ static CUmemoryPool pool_named(const struct call *call) {
 
 static CUresult around_alloc_async(const struct call *call) {
     CUmemoryPool pool = pool_named(call);
-    if (cus_keeping())
-        cus_keep_saw((int)call->row);
     CUdeviceptr *out = (CUdeviceptr *)(uintptr_t)call->a[0];
     uint64_t reused = 0;
     enum cus_alloc how = out && call->a[1]
                              ? cus_engine_alloc_begins(&call->ref, pool, call->a[1], &reused)
                              : CUS_ALLOC_FLUSH;
+    if (how == CUS_ALLOC_FLUSH)
+        flush(call);
+    else if (cus_keeping())
+        cus_keep_saw((int)call->row);
     if (how == CUS_ALLOC_REUSED) {
         *out = reused;
         return CUDA_SUCCESS;
     }
-    if (how == CUS_ALLOC_FLUSH)
-        flush(call);
     bool deferred = cus_engine_frees();
     CUresult result = pass_on(call);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && cus_engine_alloc_failed(call->row, deferred))
@@ -194,13 +194,13 @@ static CUresult around_alloc_async(const struct call *call) {
 }
 
 static CUresult around_free_async(const struct call *call) {
-    if (cus_keeping())
-        cus_keep_saw((int)call->row);
     enum cus_free how = cus_engine_free(&call->ref, call->a[0]);
-    if (how == CUS_FREE_DEFERRED)
-        return CUDA_SUCCESS;
     if (how == CUS_FREE_FLUSH)
         flush(call);
+    else if (cus_keeping())
+        cus_keep_saw((int)call->row);
+    if (how == CUS_FREE_DEFERRED)
+        return CUDA_SUCCESS;
     cus_engine_memory_going(call->a[0]);
     return pass_on(call);
 }

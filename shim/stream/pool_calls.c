@@ -10,6 +10,7 @@
 #include "shim/stream/ranges.h"
 #include "shim/stream/registry.h"
 #include "shim/stream/streams.h"
+#include "shim/stream/trace.h"
 
 static CUcontext current_context(void) {
     CUcontext context = NULL;
@@ -92,10 +93,11 @@ enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t addr
     struct cus_pool *pool = cus_pools_take_out(address, &bytes);
     if (!address)
         return CUS_FREE_NOW; /* does nothing */
-    if (pool)
-        cus_ranges_forget_at(address);
-    else
-        cus_ranges_forget();
+    if (!pool) {
+        cus_engine_memory_gone();
+    } else if (cus_ranges_forget_at(address)) {
+        CUS_TRACE(.what = CST_CALL_MEMORY_GONE);
+    }
     struct cus_engine *engine;
     for (;;) {
         engine = defers() ? cus_registry_find(thread, *stream, current_context()) : NULL;

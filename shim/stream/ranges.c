@@ -192,7 +192,7 @@ static const struct range *find(CUcontext context, uint64_t address, uint64_t en
     return range && range->context == context && end <= range->end && end >= address ? range : NULL;
 }
 
-void cus_ranges_forget_at(uint64_t address) {
+bool cus_ranges_forget_at(uint64_t address) {
     bool known = false;
     cus_lock_take(&range_lock);
     for (uint32_t at = 0; at < n_ranges;) {
@@ -207,6 +207,7 @@ void cus_ranges_forget_at(uint64_t address) {
     if (known)
         __atomic_add_fetch(&cus_process.memory_epoch, 1, __ATOMIC_RELEASE);
     cus_lock_give(&range_lock);
+    return known;
 }
 
 enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {

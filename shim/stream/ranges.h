@@ -17,8 +17,8 @@ enum cus_family {
  * allocated or registered, or in mappings that touch (HAZARDS C4, C6). */
 enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes);
 void cus_ranges_forget(void);
-/* Forgets the range in which this address lies, if there is one, in all contexts. */
-void cus_ranges_forget_at(uint64_t address);
+/* Forgets the range in which this address lies, in all contexts. False: none was known. */
+bool cus_ranges_forget_at(uint64_t address);
 /* Frees the table, too. For cus_engine_end. */
 void cus_ranges_drop(void);
 static inline uint32_t cus_ranges_epoch(void) {

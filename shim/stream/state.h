@@ -28,12 +28,12 @@
  * another stream does so before it locks its own. No lock of the last row is taken while another
  * lock of that row is held (enum cus_rank in base/lock.h).
  *
- * | lock                                     | guards                               |
- * | ---------------------------------------- | ------------------------------------ |
- * | engine                                   | one stream's state                   |
- * | context                                  | kinds, captures                      |
- * | registry                                 | which contexts and engines there are |
- * | range, pools, taint, noted, origin, list, build | one table each; room for graphs |
+ * | lock                                            | guards                               |
+ * | ----------------------------------------------- | ------------------------------------ |
+ * | engine                                          | one stream's state                   |
+ * | context                                         | kinds, captures                      |
+ * | registry                                        | which contexts and engines there are |
+ * | range, pools, taint, noted, origin, list, build | one table each; room for graphs      |
  *
  * Driver calls under an engine lock only issue, build, patch and launch what that engine defers.
  * The program's own eager calls run without a lock, and so do the launches of the submit thread

@@ -215,6 +215,13 @@ static void kinds(void) {
     CALL(cuMemcpyHtoD_v2, (word)1, (word)2, (word)3);
     CALL(cuMemFree_v2, (word)0x1000);
     CALL(cuMemFreeAsync, (word)0x1000, (word)0x51);
+    word given = 0x2000;
+    CALL(cuMemAllocAsync, (word)&given, (word)64, (word)0x51);
+    CALL(cuPointerGetAttribute, (word)&given, (word)2, (word)0x1000); /* MEMORY_TYPE */
+    CALL(cuPointerGetAttribute, (word)&given, (word)7, (word)0x1000); /* BUFFER_ID */
+    CALL(cuMemPoolGetAttribute, (word)0x70, (word)7, (word)&given);   /* USED_MEM_CURRENT */
+    CALL(cuMemPoolGetAttribute, (word)0x70, (word)8, (word)&given);   /* USED_MEM_HIGH */
+    CALL(cuMemPoolDestroy, (word)0x70);
     CALL(cuStreamDestroy_v2, (word)0x51);
     CALL(cuModuleUnload, (word)0x3);
     CALL(cuDevicePrimaryCtxReset_v2, (word)0);
