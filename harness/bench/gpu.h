@@ -52,7 +52,7 @@ void *gpu_alloc(gpu_stream stream, size_t bytes);
 void gpu_free(gpu_stream stream, void *memory);
 size_t gpu_pool_most(void); /* the most bytes that the pool ever had */
 
-gpu_event gpu_event_new(void);
+gpu_event gpu_event_new(int timed);
 void gpu_event_record(gpu_event event, gpu_stream stream);
 double gpu_event_us(gpu_event from, gpu_event to); /* both events must have completed */
 
@@ -61,6 +61,7 @@ gpu_graph gpu_graph_new(void);
 gpu_node gpu_graph_launch(gpu_graph graph, gpu_node behind, const struct gpu_launch *launch);
 gpu_node gpu_graph_set(gpu_graph graph, gpu_node behind, void *to, int byte, size_t bytes);
 gpu_node gpu_graph_copy(gpu_graph graph, gpu_node behind, void *to, const void *from, size_t bytes);
+gpu_node gpu_graph_record(gpu_graph graph, gpu_node behind, gpu_event event);
 /* Also uploads it, and waits for the stream. */
 gpu_exec gpu_exec_new(gpu_graph graph, gpu_stream stream);
 void gpu_exec_launch(gpu_exec exec, gpu_stream stream);

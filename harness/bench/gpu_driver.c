@@ -117,9 +117,9 @@ size_t gpu_pool_most(void) {
     return most;
 }
 
-gpu_event gpu_event_new(void) {
+gpu_event gpu_event_new(int timed) {
     CUevent event;
-    CHECK(cuEventCreate(&event, CU_EVENT_DEFAULT));
+    CHECK(cuEventCreate(&event, timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING));
     return event;
 }
 
@@ -171,6 +171,12 @@ gpu_node gpu_graph_set(gpu_graph graph, gpu_node behind, void *to, int byte, siz
     CUDA_MEMSET_NODE_PARAMS p = {
         .dst = address(to), .value = (unsigned)byte, .elementSize = 1, .width = bytes, .height = 1};
     CHECK(cuGraphAddMemsetNode(&node, graph, &before, before != NULL, &p, context));
+    return node;
+}
+
+gpu_node gpu_graph_record(gpu_graph graph, gpu_node behind, gpu_event event) {
+    CUgraphNode node, before = behind;
+    CHECK(cuGraphAddEventRecordNode(&node, graph, &before, before != NULL, event));
     return node;
 }
 

@@ -68,7 +68,8 @@ void gpu_stream_wait(gpu_stream stream) {
 }
 
 void gpu_launch(gpu_stream stream, const struct gpu_launch *l) {
-    kernels[l->kernel]<<<l->grid, l->block, l->shared, (cudaStream_t)stream>>>(l->state, WORDS, l->scalar);
+    kernels[l->kernel]<<<l->grid, l->block, l->shared, (cudaStream_t)stream>>>(l->state, WORDS,
+                                                                               l->scalar);
 }
 
 void gpu_set(gpu_stream stream, void *to, int byte, size_t bytes) {
@@ -99,9 +100,9 @@ size_t gpu_pool_most(void) {
     return most;
 }
 
-gpu_event gpu_event_new(void) {
+gpu_event gpu_event_new(int timed) {
     cudaEvent_t event;
-    CHECK(cudaEventCreate(&event));
+    CHECK(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming));
     return event;
 }
 
@@ -153,6 +154,13 @@ gpu_node gpu_graph_set(gpu_graph graph, gpu_node behind, void *to, int byte, siz
     p.width = bytes;
     p.height = 1;
     CHECK(cudaGraphAddMemsetNode(&node, (cudaGraph_t)graph, &before, before != NULL, &p));
+    return node;
+}
+
+gpu_node gpu_graph_record(gpu_graph graph, gpu_node behind, gpu_event event) {
+    cudaGraphNode_t node, before = (cudaGraphNode_t)behind;
+    CHECK(cudaGraphAddEventRecordNode(&node, (cudaGraph_t)graph, &before, before != NULL,
+                                      (cudaEvent_t)event));
     return node;
 }
 

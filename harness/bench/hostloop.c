@@ -9,6 +9,7 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ struct place {
     unsigned char *to, *from; /* destination of a memset or copy; source of a copy */
     unsigned number;
     bool scalar_changes, grid_changes, shared_changes, block_changes;
-    gpu_node node; /* in the graph of its part */
+    gpu_event record; /* is recorded behind it; NULL: none */
+    gpu_node node;    /* in the graph of its part */
 };
 
 /* Consecutive places that are issued at once: a graph, or one place outside of graphs. */
@@ -157,6 +159,8 @@ static struct part part_from(struct run *run, unsigned first) {
         if (part.end > first && cuts(o, &part, p))
             break;
         last[p->stream] = p->node = add_node(graph, last[p->stream], p);
+        if (p->record)
+            last[p->stream] = gpu_graph_record(graph, p->node, p->record);
         part.changes |= changes(p);
     }
     part.exec = gpu_exec_new(graph, run->streams[part.stream]);
@@ -166,8 +170,17 @@ static struct part part_from(struct run *run, unsigned first) {
 static void lay_out(struct run *run) {
     const struct options *o = run->opt;
     run->places = need(o->launches, sizeof *run->places);
-    for (unsigned number = 0; number < o->launches; number++)
-        run->places[number] = place_of(run, number);
+    for (unsigned number = 0; number < o->launches; number++) {
+        struct place *place = &run->places[number];
+        unsigned record = number / (o->record_every ? o->record_every : 1);
+        *place = place_of(run, number);
+        if (!each(o->record_every, number))
+            continue;
+        /* The one that was recorded `record_events` records before, or a new one. */
+        place->record = o->record_events && record >= o->record_events
+                            ? place[-(ptrdiff_t)(o->record_events * o->record_every)].record
+                            : gpu_event_new(o->record_timed);
+    }
     if (!o->graph)
         return;
     run->parts = need(o->launches, sizeof *run->parts);
@@ -203,6 +216,8 @@ static inline void issue(struct run *run, const struct place *p, unsigned step) 
         gpu_launch(stream, &l);
         run->issued++;
     }
+    if (p->record)
+        gpu_event_record(p->record, stream);
 }
 
 static void issue_random(struct run *run, unsigned number) {
@@ -381,6 +396,7 @@ static const char *mode_of(const struct options *o) {
            : o->streams > 1  ? "streams"
            : o->random       ? "random"
            : o->alloc        ? "alloc"
+           : o->record_every ? "recorded"
            : o->eager_every  ? "eager"
            : o->scalar_every ? "patched"
                              : "plain";
@@ -399,7 +415,7 @@ static void prepare(struct run *run, const struct options *o, struct run *all, u
                 gpu_stream_new(o->threads || o->streams > 1 || o->stream == STREAM_NONBLOCKING);
     }
     if (o->events)
-        run->began_at = gpu_event_new(), run->ended_at = gpu_event_new();
+        run->began_at = gpu_event_new(1), run->ended_at = gpu_event_new(1);
     gpu_wait();
     /* Run every kernel once before the measurement: the first launch loads code and takes
      * memory. */

@@ -12,6 +12,8 @@ struct options {
     unsigned launches, steps, warmup, kernels;
     unsigned eager_every, scalar_every, grid_every, memset_every, copy_every; /* 0: none */
     unsigned shared_every, block_every;                                       /* 0: none */
+    unsigned record_every, record_events; /* 0: none; events in turn, 0: one for each place */
+    bool record_timed;
     unsigned loop, turns, random;
     unsigned streams, run; /* streams of one thread; consecutive launches on one */
     unsigned threads;      /* 0: the main thread does all steps */

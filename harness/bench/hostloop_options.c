@@ -13,6 +13,7 @@ static const char usage_text[] =
     "                [--stream own|nonblocking|legacy] [--events] [--core]\n"
     "                [--eager-every N] [--scalar-every N] [--grid-every N] [--shared-every N]\n"
     "                [--block-every N] [--memset-every N] [--copy-every N] [--alloc]\n"
+    "                [--record-every N [--record-events N] [--record-timed]]\n"
     "                [--graph [--segment N]] [--streams N [--run N]] [--threads N] [--stops]\n"
     "       hostloop --random N              launches in an order that never repeats\n"
     "       hostloop --loop N --turns N      never synchronises before the end\n";
@@ -43,14 +44,18 @@ static const struct numeric {
         "warmup", warmup, 0, 1000000) NUMERIC("kernels", kernels, 1, KERNELS)
         NUMERIC("eager-every", eager_every, 1, 1000000) NUMERIC(
             "scalar-every", scalar_every, 1, 1000000) NUMERIC("grid-every", grid_every, 1, 1000000)
-            NUMERIC("shared-every", shared_every, 1,
-                    1000000) NUMERIC("block-every", block_every, 1,
-                                     1000000) NUMERIC("memset-every", memset_every, 1, 1000000)
-                NUMERIC("copy-every", copy_every, 1, 1000000) NUMERIC("loop", loop, 1, 1000000)
-                    NUMERIC("turns", turns, 4, 100000000) NUMERIC("random", random, 1, KERNELS)
-                        NUMERIC("streams", streams, 1, STREAMS_MAX) NUMERIC("run", run, 1, 1000000)
-                            NUMERIC("threads", threads, 1, THREADS_MAX)
-                                NUMERIC("segment", segment, 1, 1000000)
+            NUMERIC("shared-every", shared_every, 1, 1000000)
+                NUMERIC("block-every", block_every, 1, 1000000) NUMERIC("memset-every",
+                                                                        memset_every, 1, 1000000)
+                    NUMERIC("copy-every", copy_every, 1, 1000000) NUMERIC("loop", loop, 1, 1000000)
+                        NUMERIC("record-every", record_every, 1, 1000000)
+                            NUMERIC("record-events", record_events, 1, 1000000)
+                                NUMERIC("turns", turns, 4, 100000000)
+                                    NUMERIC("random", random, 1, KERNELS)
+                                        NUMERIC("streams", streams, 1, STREAMS_MAX)
+                                            NUMERIC("run", run, 1, 1000000)
+                                                NUMERIC("threads", threads, 1, THREADS_MAX)
+                                                    NUMERIC("segment", segment, 1, 1000000)
 #undef NUMERIC
 };
 enum { NUMERICS = sizeof numerics / sizeof *numerics };
@@ -65,7 +70,7 @@ static enum stream_kind stream_kind(const char *word) {
 }
 
 void options_parse(int argc, char **argv, struct options *o) {
-    struct option names[NUMERICS + 8] = {{0}};
+    struct option names[NUMERICS + 9] = {{0}};
     for (unsigned i = 0; i < NUMERICS; i++)
         names[i] = (struct option){numerics[i].name, 1, NULL, 256 + (int)i};
     names[NUMERICS] = (struct option){"graph", 0, NULL, 'g'};
@@ -75,6 +80,7 @@ void options_parse(int argc, char **argv, struct options *o) {
     names[NUMERICS + 4] = (struct option){"stops", 0, NULL, 'z'};
     names[NUMERICS + 5] = (struct option){"core", 0, NULL, 'c'};
     names[NUMERICS + 6] = (struct option){"alloc", 0, NULL, 'a'};
+    names[NUMERICS + 7] = (struct option){"record-timed", 0, NULL, 'r'};
     *o = (struct options){.launches = 1000,
                           .steps = 300,
                           .warmup = 50,
@@ -92,6 +98,8 @@ void options_parse(int argc, char **argv, struct options *o) {
             o->events = true;
         } else if (c == 'a') {
             o->alloc = true;
+        } else if (c == 'r') {
+            o->record_timed = true;
         } else if (c == 'c') {
             o->core = true;
         } else if (c == 'z') {
@@ -110,6 +118,7 @@ void options_parse(int argc, char **argv, struct options *o) {
      * graphs. --stops stops between steps, and --core measures the steps of one thread. */
     if (optind != argc || (o->threads && (o->loop || o->stream || o->streams > 1)) ||
         (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->segment && !o->graph) ||
+        ((o->record_events || o->record_timed) && !o->record_every) ||
         (o->alloc && (o->graph || o->random)) ||
         (o->events && (o->loop || o->threads || o->streams > 1)) ||
         ((o->stops || o->core) && (o->loop || o->threads)))

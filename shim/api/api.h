@@ -32,6 +32,7 @@ enum cus_class {
     CUS_CLASS_SAME,
     CUS_CLASS_GETTER,
     CUS_CLASS_SHOWS,
+    CUS_CLASS_EVENT,
     CUS_CLASS_BARRIER
 };
 
@@ -45,35 +46,39 @@ enum cus_class {
 enum cus_act {
     CUS_ACT_PASS, /* neither exported nor substituted */
 
-    CUS_ACT_FLUSH,    /* flush */
-    CUS_ACT_MEMORY,   /* flush; memory ranges are forgotten */
-    CUS_ACT_CODE,     /* flush; functions are forgotten */
-    CUS_ACT_CONTEXT,  /* flush; everything is forgotten */
-    CUS_ACT_GONE,     /* flush; this stream is forgotten */
-    CUS_ACT_TAINT,    /* flush; the function's launches are never deferred again (NO_ARG:
-                       * those of all functions) */
-    CUS_ACT_TOUCH,    /* flush at the first call for this function in this context */
-    CUS_ACT_GETTER,   /* flush if a thread is in a copy that may sleep, or if nobody has measured
-                       * the driver */
-    CUS_ACT_SHOWS,    /* flush if a free is deferred */
-    CUS_ACT_COUNT,    /* flush; counts a graph launch that the program makes */
-    CUS_ACT_DUMPS,    /* flush; if the flags of a context or an attribute switch core dumps on,
-                       * nothing is deferred any more */
-    CUS_ACT_GRAPHICS, /* flush; nothing is deferred any more */
+    CUS_ACT_FLUSH,     /* flush */
+    CUS_ACT_MEMORY,    /* flush; memory ranges are forgotten */
+    CUS_ACT_CODE,      /* flush; functions are forgotten */
+    CUS_ACT_CONTEXT,   /* flush; everything is forgotten */
+    CUS_ACT_GONE,      /* flush; this stream is forgotten */
+    CUS_ACT_TAINT,     /* flush; the function's launches are never deferred again (NO_ARG:
+                        * those of all functions) */
+    CUS_ACT_TOUCH,     /* flush at the first call for this function in this context */
+    CUS_ACT_GETTER,    /* flush if a thread is in a copy that may sleep, or if nobody has measured
+                        * the driver */
+    CUS_ACT_SHOWS,     /* flush if a free is deferred */
+    CUS_ACT_EVENT,     /* flush; the event's deferred record is issued */
+    CUS_ACT_EVENT_OWN, /* the same; no record of the event is deferred any more */
+    CUS_ACT_COUNT,     /* flush; counts a graph launch that the program makes */
+    CUS_ACT_DUMPS,     /* flush; if the flags of a context or an attribute switch core dumps on,
+                        * nothing is deferred any more */
+    CUS_ACT_GRAPHICS,  /* flush; nothing is deferred any more */
 
     CUS_ACT_FIRST_CALL,
     CUS_ACT_SYNC = CUS_ACT_FIRST_CALL, /* flush; afterwards the step ends, and a late error is
                                         * returned */
     CUS_ACT_QUERY,                     /* the same; also a flush of scope T if the stream is not
                                         * ready */
-    CUS_ACT_POLL,                      /* nothing before; a flush if the event is not ready */
-    CUS_ACT_ALLOC, /* flush; if memory ran out, graphs are destroyed and the call is made once
-                    * more */
+    CUS_ACT_POLL, /* the event's deferred record is issued; a flush if the event is not ready */
+    CUS_ACT_EVENT_MADE,  /* afterwards *first argument is a known event */
+    CUS_ACT_RECORD,      /* may be deferred; else the event's deferred record is issued; flush */
+    CUS_ACT_ALLOC,       /* flush; if memory ran out, graphs are destroyed and the call is made once
+                          * more */
     CUS_ACT_ALLOC_ASYNC, /* as ALLOC, but flushes only if the allocation may not come before what is
                           * deferred */
     CUS_ACT_FREE_ASYNC,  /* may be deferred; else flush, unless nothing is deferred on its stream */
-    CUS_ACT_EPOCH, /* flush; afterwards graphs that were built under the old setting are
-                    * destroyed */
+    CUS_ACT_EPOCH,       /* flush; afterwards graphs that were built under the old setting are
+                          * destroyed */
     CUS_ACT_SET_FUNCTION, /* the same for one function, and only if the value is new */
     CUS_ACT_SET_STREAM,   /* the same for one stream */
     CUS_ACT_COPY_STREAM,  /* the same for one stream, even if the value is not new */

@@ -95,7 +95,7 @@ static bool capture_ops(const struct cus_driver *driver, CUstream stream,
             open = i;
         /* The edges tell the other nodes once all are captured. */
         bool wanted = each || i + 1 == n || ops[i + 1].kind->pdl;
-        if (cus_issue(driver, ops[i].kind, ops[i].values, stream) != CUDA_SUCCESS ||
+        if (cus_issue_into_capture(driver, ops[i].kind, ops[i].values, stream) != CUDA_SUCCESS ||
             (wanted && !last_captured(driver, stream, &exec->handles[i])))
             return false;
     }
@@ -328,6 +328,9 @@ static bool read_node(const struct cus_driver *driver, struct cus_exec *exec, ui
     case CUS_OP_COPY:
         node->read = read_copy(driver, exec->handles[i], node);
         break;
+    case CUS_OP_RECORD: /* the event is all that it has */
+        node->read = true;
+        break;
     default:
         node->read = read_kernel(driver, exec->handles[i], node);
         break;
@@ -370,6 +373,14 @@ static CUresult patch_memset(const struct cus_driver *driver, CUcontext context,
     return driver->cuGraphExecMemsetNodeSetParams(exec->exec, exec->handles[i], &params, context);
 }
 
+static CUresult patch_record(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i,
+                             const struct cus_values *values) {
+    struct cus_record_params requested;
+    memcpy(&requested, values->params, sizeof requested);
+    return driver->cuGraphExecEventRecordNodeSetEvent(exec->exec, exec->handles[i],
+                                                      (CUevent)(uintptr_t)requested.event);
+}
+
 static CUresult patch_copy(const struct cus_driver *driver, CUcontext context,
                            struct cus_exec *exec, uint32_t i, const struct cus_values *values) {
     struct cus_copy_params requested;
@@ -398,6 +409,8 @@ CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, stru
         return patch_memset(driver, context, exec, i, values);
     case CUS_OP_COPY:
         return patch_copy(driver, context, exec, i, values);
+    case CUS_OP_RECORD:
+        return patch_record(driver, exec, i, values);
     default:
         return patch_kernel(driver, exec, i, kind, values);
     }

@@ -1,7 +1,7 @@
 /*
  * Makes the stream call of one stored op.
  * Runs on the thread that flushes or builds, under the lock of the op's engine. Calls the driver's
- * launch, memset and copy functions; never allocates.
+ * launch, memset, copy and record functions; never allocates.
  */
 #include "shim/graph/issue.h"
 
@@ -82,6 +82,19 @@ static CUresult issue_copy(const struct cus_driver *driver, const struct cus_kin
     }
 }
 
+static CUevent event_of(const struct cus_values *values) {
+    struct cus_record_params params;
+    memcpy(&params, values->params, sizeof params);
+    return (CUevent)(uintptr_t)params.event;
+}
+
+CUresult cus_issue_into_capture(const struct cus_driver *driver, const struct cus_kind *kind,
+                                const struct cus_values *values, CUstream stream) {
+    if (kind->type == CUS_OP_RECORD)
+        return driver->cuEventRecordWithFlags(event_of(values), stream, CU_EVENT_RECORD_EXTERNAL);
+    return cus_issue(driver, kind, values, stream);
+}
+
 CUresult cus_issue(const struct cus_driver *driver, const struct cus_kind *kind,
                    const struct cus_values *values, CUstream stream) {
     switch (kind->type) {
@@ -89,6 +102,8 @@ CUresult cus_issue(const struct cus_driver *driver, const struct cus_kind *kind,
         return issue_memset(driver, kind, values, stream);
     case CUS_OP_COPY:
         return issue_copy(driver, kind, values, stream);
+    case CUS_OP_RECORD:
+        return driver->cuEventRecord(event_of(values), stream);
     default:
         return issue_launch(driver, kind, values, stream);
     }

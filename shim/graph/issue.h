@@ -19,5 +19,9 @@ void **cus_issue_params(const struct cus_kind *kind, const struct cus_values *va
 /* Issues the op on `stream` (a legacy-ABI handle). The op's context is current. */
 CUresult cus_issue(const struct cus_driver *driver, const struct cus_kind *kind,
                    const struct cus_values *values, CUstream stream);
+/* The same on a stream that captures: a record becomes a node that records its event at each launch
+ * of the graph. */
+CUresult cus_issue_into_capture(const struct cus_driver *driver, const struct cus_kind *kind,
+                                const struct cus_values *values, CUstream stream);
 
 #endif

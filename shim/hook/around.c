@@ -64,6 +64,8 @@ static void leave_gate(const struct call *call) {
 static CUresult around_sync(const struct call *call) {
     bool copies = cus_api_rows[call->row].arg == CUS_ARG_NULL_STREAM;
     flush(call);
+    if (call->row == CUS_ROW_cuEventSynchronize)
+        cus_engine_event_seen((CUevent)(uintptr_t)call->a[0], call->row);
     cus_engine_step_end(stream_of(call));
     cus_recording_attend();
     if (copies)
@@ -203,6 +205,43 @@ static CUresult around_free_async(const struct call *call) {
         return CUDA_SUCCESS;
     cus_engine_memory_going(call->a[0]);
     return pass_on(call);
+}
+
+/* ---- events ---- */
+
+static CUresult around_event_made(const struct call *call) {
+    CUresult result = pass_on(call);
+    /* The record of an event that another process may use shows there. */
+    if (result == CUDA_SUCCESS && !((unsigned)call->a[1] & CU_EVENT_INTERPROCESS))
+        cus_engine_event_made(*(const CUevent *)(uintptr_t)call->a[0]);
+    return result;
+}
+
+static CUresult around_record(const struct call *call) {
+    bool with_flags = call->row == CUS_ROW_cuEventRecordWithFlags ||
+                      call->row == CUS_ROW_cuEventRecordWithFlags_ptsz;
+    struct cus_record record = {.stream = call->ref,
+                                .event = (CUevent)(uintptr_t)call->a[0],
+                                .with_flags = with_flags,
+                                .real = (void *)call->real};
+    bool may = cus_engine_record_begins(&record, with_flags ? (unsigned)call->a[2] : 0, call->row);
+    if (may && !cus_keeping())
+        return cus_engine_record(&record);
+    flush(call);
+    return pass_on(call);
+}
+
+/* The driver knows nothing of a record that is deferred: it comes first. */
+static CUresult around_poll(const struct call *call) {
+    bool times =
+        call->row == CUS_ROW_cuEventElapsedTime || call->row == CUS_ROW_cuEventElapsedTime_v2;
+    cus_engine_event_seen((CUevent)(uintptr_t)call->a[times], call->row);
+    if (times)
+        cus_engine_event_seen((CUevent)(uintptr_t)call->a[2], call->row);
+    CUresult result = pass_on(call);
+    if (!CUS_HAZARD(B11) || result == CUDA_ERROR_NOT_READY)
+        flush(call);
+    return result;
 }
 
 /* ---- setters ---- */
@@ -436,10 +475,11 @@ static CUresult around(const struct call *call) {
     case CUS_ACT_QUERY:
         return around_query(call);
     case CUS_ACT_POLL:
-        result = pass_on(call);
-        if (!CUS_HAZARD(B11) || result == CUDA_ERROR_NOT_READY)
-            flush(call);
-        return result;
+        return around_poll(call);
+    case CUS_ACT_EVENT_MADE:
+        return around_event_made(call);
+    case CUS_ACT_RECORD:
+        return around_record(call);
     case CUS_ACT_ALLOC:
         return around_alloc(call);
     case CUS_ACT_ALLOC_ASYNC:

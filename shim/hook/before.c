@@ -94,6 +94,74 @@ static void look_for_most(unsigned row, const struct cus_frame *frame) {
         cus_engine_pool_watched((CUmemoryPool)(uintptr_t)cus_frame_argument(frame, 0));
 }
 
+/* The event that a launch attribute of this id names. */
+static CUevent event_of_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue *value) {
+    if (!value)
+        return NULL;
+    if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+        return value->programmaticEvent.event;
+    return id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ? value->launchCompletionEvent.event
+                                                             : NULL;
+}
+
+static CUevent event_of_params(const CUgraphNodeParams *params) {
+    if (!params)
+        return NULL;
+    if (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+        return params->eventRecord.event;
+    return params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? params->eventWait.event : NULL;
+}
+
+/* The event that a call of act EVENT or EVENT_OWN names; NULL: none. */
+static CUevent event_named(unsigned row, const struct cus_frame *frame) {
+    uint64_t a[5];
+    for (int i = 0; i < 5; i++)
+        a[i] = cus_frame_argument(frame, i);
+    switch (row) {
+    case CUS_ROW_cuEventDestroy:
+    case CUS_ROW_cuEventDestroy_v2:
+        return (CUevent)(uintptr_t)a[0];
+    case CUS_ROW_cuStreamWaitEvent:
+    case CUS_ROW_cuStreamWaitEvent_ptsz:
+    case CUS_ROW_cuGraphEventRecordNodeSetEvent:
+    case CUS_ROW_cuGraphEventWaitNodeSetEvent:
+    case CUS_ROW_cuIpcGetEventHandle:
+        return (CUevent)(uintptr_t)a[1];
+    case CUS_ROW_cuGraphExecEventRecordNodeSetEvent:
+    case CUS_ROW_cuGraphExecEventWaitNodeSetEvent:
+        return (CUevent)(uintptr_t)a[2];
+    case CUS_ROW_cuGraphAddEventRecordNode:
+    case CUS_ROW_cuGraphAddEventWaitNode:
+        return (CUevent)(uintptr_t)a[4];
+    case CUS_ROW_cuGraphNodeSetParams:
+        return event_of_params((const CUgraphNodeParams *)(uintptr_t)a[1]);
+    case CUS_ROW_cuGraphExecNodeSetParams:
+        return event_of_params((const CUgraphNodeParams *)(uintptr_t)a[2]);
+    case CUS_ROW_cuGraphAddNode:
+        return event_of_params((const CUgraphNodeParams *)(uintptr_t)a[4]);
+    case CUS_ROW_cuGraphAddNode_v2:
+        return event_of_params((const CUgraphNodeParams *)(uintptr_t)cus_frame_argument(frame, 5));
+    case CUS_ROW_cuGraphKernelNodeSetAttribute:
+        return event_of_attribute((CUlaunchAttributeID)a[1],
+                                  (const CUlaunchAttributeValue *)(uintptr_t)a[2]);
+    default:
+        return NULL;
+    }
+}
+
+/* The driver knows nothing of a record that is deferred: it comes first (HAZARDS B16). */
+static void before_event(unsigned row, const struct cus_frame *frame) {
+    CUevent event = event_named(row, frame);
+    bool waits = cus_api_rows[row].act == CUS_ACT_EVENT;
+    if (!event)
+        return;
+    /* With flags, the wait becomes a node of a graph that the program captures. */
+    if (waits && !(uint32_t)cus_frame_argument(frame, 2))
+        cus_engine_event_seen(event, row);
+    else
+        cus_engine_event_named(event, row);
+}
+
 static void before_row(unsigned row, const struct cus_frame *frame) {
     int arg = cus_api_rows[row].arg;
     uint64_t named = arg >= 0 ? cus_frame_argument(frame, arg) : 0;
@@ -114,6 +182,10 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         cus_engine_shows(row);
         if (asks_number(row, frame))
             cus_engine_pool_numbers();
+        return;
+    }
+    if (cus_api_rows[row].kind == CUS_CLASS_EVENT) {
+        before_event(row, frame);
         return;
     }
     if (act == CUS_ACT_TAINT) {
@@ -154,6 +226,10 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
     case CUS_ACT_GONE:
         cus_settings_forget(handle);
         cus_engine_stream_gone(&ref);
+        break;
+    case CUS_ACT_EVENT:
+    case CUS_ACT_EVENT_OWN:
+        before_event(row, frame);
         break;
     case CUS_ACT_COUNT:
         cus_lifecycle_count_graph_launch();

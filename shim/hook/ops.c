@@ -47,14 +47,14 @@ static CUresult straight(CUresult result) {
  * the op is deferred. If the op's stream is demoted, the op goes straight to the driver. Nothing
  * in `hold` can change errno. The depth is set because a signal handler may launch meanwhile,
  * and because the driver may call back (HAZARDS E3). */
-#define HOT(hold, type, f, stream, abi, symbol, arguments)                                         \
+#define HOT(hold, passes, symbol, arguments)                                                       \
     if (cus_hot_pending()) {                                                                       \
         cus_thread_self.depth = 1;                                                                 \
         bool deferred_ = hold;                                                                     \
         cus_thread_self.depth = 0;                                                                 \
         if (__builtin_expect(deferred_, 1))                                                        \
             return CUDA_SUCCESS;                                                                   \
-    } else if (cus_hot_passes(stream, abi, type, f)) {                                             \
+    } else if (passes) {                                                                           \
         cus_thread_self.depth = 1;                                                                 \
         CUresult result_ = CUS_REAL(symbol) arguments;                                             \
         cus_thread_self.depth = 0;                                                                 \
@@ -119,7 +119,7 @@ static CUresult straight(CUresult result) {
         OTHERWISE(symbol, (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))           \
         const struct cus_dims dims = {{gx, gy, gz, bx, by, bz, shared}};                           \
         HOT(extra_ &&cus_traced_launch(f, dims, stream_, abi_, params_, extra_, NULL),             \
-            CUS_OP_LAUNCH, f, stream_, abi_, symbol,                                               \
+            cus_hot_passes(stream_, abi_, CUS_OP_LAUNCH, f), symbol,                               \
             (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))                         \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
@@ -220,6 +220,26 @@ static CUresult straight(CUresult result) {
 LAUNCH_PLAIN(cuLaunchKernel, CUS_ABI_LEGACY)
 LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
 
+/* Does the launch record an event of the program? */
+static bool records_event(const CUlaunchConfig *config) {
+    for (unsigned i = 0; config->attrs && i < config->numAttrs; i++)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+            config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+            return true;
+    return false;
+}
+
+/* A deferred record of such an event comes first (HAZARDS B16). */
+static void event_recorded(const CUlaunchConfig *config) {
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const CUlaunchAttributeValue *value = &config->attrs[i].value;
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+            cus_engine_event_named(value->programmaticEvent.event, CUS_ROW_cuLaunchKernelEx);
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+            cus_engine_event_named(value->launchCompletionEvent.event, CUS_ROW_cuLaunchKernelEx);
+    }
+}
+
 #define LAUNCH_EX(symbol, abi_)                                                                    \
     NOINLINE CUresult long_##symbol(const CUlaunchConfig *config_, CUfunction f, void **params_,   \
                                     void **extra_) {                                               \
@@ -242,6 +262,8 @@ LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
         };                                                                                         \
         if (cus_runtime_watch.on)                                                                  \
             cus_runtime_saw(&launch);                                                              \
+        if (records_event(config_))                                                                \
+            event_recorded(config_);                                                               \
         CUresult result = cus_engine_launch(&launch);                                              \
         cus_guard_leave(&guard);                                                                   \
         return result;                                                                             \
@@ -253,8 +275,10 @@ LAUNCH_PLAIN(cuLaunchKernel_ptsz, CUS_ABI_PTSZ)
              (const CUlaunchConfig *config_, CUfunction f, void **params_, void **extra_)) {       \
         OTHERWISE(symbol, (config_, f, params_, extra_))                                           \
         if (config_) {                                                                             \
-            HOT(cus_hot_launch_ex(config_, f, abi_, params_, extra_), CUS_OP_LAUNCH, f,            \
-                config_->hStream, abi_, symbol, (config_, f, params_, extra_))                     \
+            HOT(cus_hot_launch_ex(config_, f, abi_, params_, extra_),                              \
+                !records_event(config_) &&                                                         \
+                    cus_hot_passes(config_->hStream, abi_, CUS_OP_LAUNCH, f),                      \
+                symbol, (config_, f, params_, extra_))                                             \
         }                                                                                          \
         return long_##symbol(config_, f, params_, extra_);                                         \
     }
@@ -314,8 +338,9 @@ LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, CUS_ABI_PTSZ)
     CUS_WRAP(symbol, (CUdeviceptr dst_, type value_, size_t count, CUstream stream_)) {            \
         OTHERWISE(symbol, (dst_, value_, count, stream_))                                          \
         if (count) {                                                                               \
-            HOT(cus_hot_memset(dst_, value_, sizeof(type), count, stream_, abi_), CUS_OP_MEMSET,   \
-                NULL, stream_, abi_, symbol, (dst_, value_, count, stream_))                       \
+            HOT(cus_hot_memset(dst_, value_, sizeof(type), count, stream_, abi_),                  \
+                cus_hot_passes(stream_, abi_, CUS_OP_MEMSET, NULL), symbol,                        \
+                (dst_, value_, count, stream_))                                                    \
         }                                                                                          \
         return long_##symbol(dst_, value_, count, stream_);                                        \
     }
@@ -388,7 +413,8 @@ MEMSET_2D(cuMemsetD2D32Async_ptsz, CUS_ABI_PTSZ, unsigned int)
         OTHERWISE(symbol, (dst_, src_, bytes_, stream_))                                           \
         if (bytes_) {                                                                              \
             HOT(cus_hot_copy(form_, dst_number(dst_), src_number(src_), bytes_, stream_, abi_),    \
-                CUS_OP_COPY, NULL, stream_, abi_, symbol, (dst_, src_, bytes_, stream_))           \
+                cus_hot_passes(stream_, abi_, CUS_OP_COPY, NULL), symbol,                          \
+                (dst_, src_, bytes_, stream_))                                                     \
         }                                                                                          \
         return long_##symbol(dst_, src_, bytes_, stream_);                                         \
     }

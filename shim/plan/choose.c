@@ -97,7 +97,7 @@ void cus_choose_trust(struct cus_plan *plan, struct cus_variant *variant) {
         return;
     variant->memory_epoch = plan->view.memory_epoch;
     for (uint32_t i = 0; i < segment->n; i++)
-        if (segment->places[i].kind->type != CUS_OP_LAUNCH)
+        if (cus_kind_names_memory(segment->places[i].kind))
             cus_variant_know(variant, segment, i, false);
 }
 

@@ -9,6 +9,7 @@
  *   launch   grid x y z, block x y z, dynamic shared    arguments at the offsets of kind->layout
  *   memset   width in elements (low, high), 0 ...       struct cus_memset_params
  *   copy     bytes (low, high), 0 ...                   struct cus_copy_params
+ *   record   0 ...                                      struct cus_record_params
  *
  * shim/stream keeps one object for each kind of a context, so equal pointers mean equal kinds.
  */
@@ -39,6 +40,12 @@ struct cus_memset_params {
 
 struct cus_copy_params {
     uint64_t dst, src;
+};
+
+/* An event, and which of the events that had this handle. */
+struct cus_record_params {
+    uint64_t event;
+    uint64_t generation;
 };
 
 /* Where a kernel's arguments are in the parameter buffer. */
@@ -123,6 +130,11 @@ struct cus_values {
     uint32_t unknown;
     uint8_t params[];
 };
+
+/* Does the driver resolve addresses when a node of this kind is made? */
+static inline bool cus_kind_names_memory(const struct cus_kind *kind) {
+    return kind->type == CUS_OP_MEMSET || kind->type == CUS_OP_COPY;
+}
 
 /* Bytes that a stored op of this kind takes, a multiple of 8. */
 static inline uint32_t cus_values_bytes(const struct cus_kind *kind) {

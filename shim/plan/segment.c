@@ -123,7 +123,8 @@ struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint
         node = segment->nodes[i];
         segment->places[i] =
             (struct cus_place){node->key.kind, at + (uint32_t)sizeof(struct cus_expected)};
-        segment->memory |= node->key.kind->type != CUS_OP_LAUNCH;
+        segment->memory |= cus_kind_names_memory(node->key.kind);
+        segment->records += node->key.kind->type == CUS_OP_RECORD;
         at += op_bytes(node->key.kind);
     }
     segment->requested = image_new(segment);

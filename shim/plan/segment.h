@@ -96,6 +96,7 @@ struct cus_segment {
     bool bounded;               /* the build quota kept it small when it was formed */
     bool stale;                 /* is dropped when its step has come again */
     bool memory;                /* holds memsets or copies */
+    uint32_t records;           /* records of events that it holds */
     bool cold;                  /* ends where the path behind it was not known yet */
     bool waits;                 /* its first graph was put off when it came last */
     struct cus_place *places;   /* stored behind the nodes */

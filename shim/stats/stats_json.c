@@ -208,6 +208,7 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_number(w, "launches", c->ops[CUS_OP_LAUNCH]);
     cus_json_number(w, "memsets", c->ops[CUS_OP_MEMSET]);
     cus_json_number(w, "copies", c->ops[CUS_OP_COPY]);
+    cus_json_number(w, "records", c->ops[CUS_OP_RECORD]);
     cus_json_close(w, '}');
     cus_json_open(w, "issued", '{');
     cus_json_number(w, "in_graphs", c->in_graphs);

@@ -54,6 +54,15 @@ static struct cus_kind *copy_kind(struct cus_engine *engine, const struct cus_co
                             (uint8_t)src, c->stream.abi);
 }
 
+/* The kind of a record. The event's context is the stream's, and the driver has record nodes. */
+static struct cus_kind *record_kind(struct cus_engine *engine, const struct cus_record *r) {
+    const struct cus_driver *driver = cus_process.driver;
+    if (r->context != engine->context->handle || !driver->cuEventRecord ||
+        !driver->cuEventRecordWithFlags || !driver->cuGraphExecEventRecordNodeSetEvent)
+        return NULL;
+    return cus_kinds_memory(engine->context, CUS_OP_RECORD, 0, 0, 0, 0, r->stream.abi);
+}
+
 /* The packed buffer of the `extra` form. NULL if it is not well formed: then the driver judges
  * it. */
 static const uint8_t *packed_params(const struct cus_launch *launch, uint32_t bytes) {
@@ -91,13 +100,19 @@ bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_
     op->kind = kind;
     if (call->type == CUS_OP_LAUNCH)
         return launch_op(call->launch, kind, op);
-    uint64_t wide = call->type == CUS_OP_MEMSET ? call->memset->width : call->copy->bytes;
+    uint64_t wide = call->type == CUS_OP_MEMSET ? call->memset->width
+                    : call->type == CUS_OP_COPY ? call->copy->bytes
+                                                : 0;
     memset(op->dims, 0, sizeof op->dims);
     op->dims[0] = (uint32_t)wide;
     op->dims[1] = (uint32_t)(wide >> 32);
     op->params = NULL;
     op->flat = (const uint8_t *)&call->flat;
-    if (call->type == CUS_OP_MEMSET)
+    if (call->type == CUS_OP_RECORD)
+        call->flat.record =
+            (struct cus_record_params){.event = (uint64_t)(uintptr_t)call->event->event,
+                                       .generation = call->event->generation};
+    else if (call->type == CUS_OP_MEMSET)
         call->flat.memset = (struct cus_memset_params){
             .dst = call->memset->dst, .value = call->memset->value, .height = 1};
     else
@@ -124,6 +139,8 @@ struct cus_kind *cus_call_kind(struct cus_engine *engine, const struct cus_call 
         return memset_kind(engine, call->memset);
     case CUS_OP_COPY:
         return copy_kind(engine, call->copy);
+    case CUS_OP_RECORD:
+        return record_kind(engine, call->event);
     default:
         return launch_kind(engine, call->launch, fresh);
     }
@@ -138,6 +155,8 @@ static enum cus_policy policy_of(struct cus_context *context, const struct cus_c
             .policy;
     case CUS_OP_COPY:
         return cus_kinds_rule(CUS_OP_COPY, 0, (uint8_t)call->copy->form, call->stream.abi).policy;
+    case CUS_OP_RECORD:
+        return cus_kinds_rule(CUS_OP_RECORD, 0, 0, call->stream.abi).policy;
     default:
         return context ? cus_kinds_policy(context, call->launch->f) : CUS_POLICY_GRAPH;
     }
@@ -214,6 +233,12 @@ static CUresult real_copy(const struct cus_copy *c) {
     }
 }
 
+static CUresult real_record(const struct cus_record *r) {
+    if (r->with_flags)
+        return ((__typeof__(&cuEventRecordWithFlags))r->real)(r->event, r->stream.handle, 0);
+    return ((__typeof__(&cuEventRecord))r->real)(r->event, r->stream.handle);
+}
+
 CUresult cus_call_real(const struct cus_call *call) {
     CUresult result;
     switch (call->type) {
@@ -224,6 +249,8 @@ CUresult cus_call_real(const struct cus_call *call) {
         result = real_copy(call->copy);
         cus_engine_copying(false);
         return result;
+    case CUS_OP_RECORD:
+        return real_record(call->event);
     default:
         return real_launch(call->launch);
     }

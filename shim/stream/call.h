@@ -1,6 +1,6 @@
 /*
- * A call of the program that may be deferred (a launch, memset or copy), and functions that make it
- * as the program asked. For engine.c, pass.c and trace.c, on program threads.
+ * A call of the program that may be deferred (a launch, memset, copy or record), and functions that
+ * make it as the program asked. For engine.c, pass.c and trace.c, on program threads.
  */
 #ifndef CUSPLICE_STREAM_CALL_H
 #define CUSPLICE_STREAM_CALL_H
@@ -14,9 +14,11 @@ struct cus_call {
     const struct cus_launch *launch;
     const struct cus_memset *memset;
     const struct cus_copy *copy;
+    const struct cus_record *event;
     union {
         struct cus_memset_params memset;
         struct cus_copy_params copy;
+        struct cus_record_params record;
     } flat;
     /* For the trace (trace.h). */
     uint64_t began; /* trace ticks; 0: the call is not recorded */

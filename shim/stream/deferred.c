@@ -16,6 +16,7 @@
 #include "shim/stream/building.h"
 #include "shim/stream/check_launch.h"
 #include "shim/stream/deferred.h"
+#include "shim/stream/events.h"
 #include "shim/stream/fallback.h"
 #include "shim/stream/graphs.h"
 #include "shim/stream/live.h"
@@ -30,6 +31,7 @@ static void nothing_pends(struct cus_engine *engine) {
     bool was = engine->pending;
     if (was && engine->blocking && !engine->legacy)
         __atomic_sub_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);
+    cus_events_issue(engine, engine->records.deferred);
     __atomic_store_n(&engine->pending, 0, __ATOMIC_RELEASE);
     if (was)
         __atomic_sub_fetch(cus_group_pending(engine), 1, __ATOMIC_RELEASE);
@@ -103,6 +105,7 @@ static void issue_submitted(struct cus_engine *engine) {
     engine->counters.graph_launches--;
     engine->counters.submitted--;
     engine->counters.in_graphs -= segment->n;
+    engine->counters.records_in_graphs -= segment->records;
     if (engine->cut_at > engine->counters.in_graphs)
         engine->cut_at = engine->counters.in_graphs;
     if (engine->step_graphs > engine->counters.in_graphs)
@@ -139,6 +142,8 @@ static bool finish(struct cus_engine *engine) {
         issue_submitted(engine);
         make_frees(engine, &engine->submit.frees);
     }
+    if (state != CUS_SUBMIT_NONE)
+        cus_events_issue(engine, engine->records.submitted);
     return state != CUS_SUBMIT_NONE;
 }
 
@@ -385,6 +390,7 @@ static bool hand_over(struct cus_engine *engine, const struct found *found, uint
     struct cus_frees behind = engine->frees; /* those of the last segment are made */
     engine->frees = submit->frees;
     submit->frees = behind;
+    engine->records.submitted = engine->records.deferred;
     cus_submit_queue(engine, found->variant, now);
     return true;
 }
@@ -397,6 +403,7 @@ static void launched(struct cus_engine *engine, struct found *found, uint64_t no
     const struct cus_segment *segment = engine->view.segment;
     counters->graph_launches++;
     counters->in_graphs += segment->n;
+    counters->records_in_graphs += segment->records;
     if (found->choice == CUS_CHOICE_EXACT)
         counters->sig_exact++;
     else if (found->choice == CUS_CHOICE_PATCH)

@@ -14,6 +14,7 @@
 #include "shim/stream/access.h"
 #include "shim/stream/advice.h"
 #include "shim/stream/check_launch.h"
+#include "shim/stream/events.h"
 #include "shim/stream/live.h"
 #include "shim/stream/origins.h"
 #include "shim/stream/pools.h"
@@ -67,6 +68,7 @@ void cus_engine_end(void) {
     cus_origins_drop();
     cus_ranges_drop();
     cus_pools_drop();
+    cus_events_forget();
     cus_room_drop();
     cus_realtime_drop();
     cus_advice_drop();

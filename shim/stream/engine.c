@@ -14,6 +14,7 @@
 #include "shim/stream/check_launch.h"
 #include "shim/stream/deferred.h"
 #include "shim/stream/demotion.h"
+#include "shim/stream/events.h"
 #include "shim/stream/flush.h"
 #include "shim/stream/graphs.h"
 #include "shim/stream/ranges.h"
@@ -173,9 +174,12 @@ static enum cus_why why_eager(struct cus_engine *engine, const struct cus_op *op
  * yet. */
 static struct cus_tally *no_kind(struct cus_engine *engine, const struct cus_call *call,
                                  enum cus_why *why) {
-    *why = CUS_WHY_MEMORY;
+    *why = call->type == CUS_OP_RECORD ? CUS_WHY_EVENT : CUS_WHY_MEMORY;
     if (call->type != CUS_OP_LAUNCH)
-        return cus_tally_of(call->type == CUS_OP_MEMSET ? "memset" : "memcpy", false);
+        return cus_tally_of(call->type == CUS_OP_MEMSET ? "memset"
+                            : call->type == CUS_OP_COPY ? "memcpy"
+                                                        : "record",
+                            false);
     return cus_kinds_tally(engine->context, call->launch->f, why);
 }
 
@@ -208,6 +212,11 @@ static enum cus_offer offer_to_plan(struct cus_engine *engine, const struct cus_
             cus_plan_note_time(cus_engine_plan(engine), cus_clock_ns());
         if (engine->shadow)
             cus_check_requested(engine, op);
+        if (op->kind->type == CUS_OP_RECORD) {
+            struct cus_record_params params;
+            memcpy(&params, op->flat, sizeof params);
+            cus_events_deferred(engine, (CUevent)(uintptr_t)params.event);
+        }
     }
     return offer;
 }
@@ -542,4 +551,12 @@ CUresult cus_engine_copy(const struct cus_copy *copy) {
     call.stream = copy->stream;
     call.copy = copy;
     return run(&call, copy->bytes ? carry_out : cus_pass_empty);
+}
+
+CUresult cus_engine_record(const struct cus_record *record) {
+    struct cus_call call;
+    call.type = CUS_OP_RECORD;
+    call.stream = record->stream;
+    call.event = record;
+    return run(&call, carry_out);
 }

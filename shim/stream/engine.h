@@ -100,6 +100,20 @@ struct cus_copy {
 };
 CUresult cus_engine_copy(const struct cus_copy *copy);
 
+/* A record of an event, without flags. */
+struct cus_record {
+    struct cus_stream_ref stream;
+    CUevent event;
+    bool with_flags; /* by cuEventRecordWithFlags */
+    void *real;
+    CUcontext context;   /* of the event; the fields from here on are cus_engine_record_begins's */
+    uint64_t generation; /* tells events apart that had the same handle */
+};
+/* The event is about to be recorded, with these flags, by the API row. True: call
+ * cus_engine_record. False: flush as the row says, and make the call. */
+bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigned row);
+CUresult cus_engine_record(const struct cus_record *record);
+
 /* ---- calls that are not ops ---- */
 
 /* Before any call whose class is not PASS: issues what `scope` covers. `row` is the API row, or a
@@ -181,6 +195,17 @@ void cus_engine_pool_set(void);
 /* The program looks at the most memory that a pool used (or sets that back). It must see what it
  * would see without deferred frees. */
 void cus_engine_pool_watched(CUmemoryPool pool);
+
+/* ---- events (events.c) ---- */
+
+/* The program made this event in the current context. */
+void cus_engine_event_made(CUevent event);
+/* Before a call that can tell whether the event was recorded, or that work waits for it, or that
+ * records it in another way: issues its record, if that is deferred. Any thread. */
+void cus_engine_event_seen(CUevent event, unsigned row);
+/* The event is destroyed, or graph nodes of the program or another process may use it: as
+ * cus_engine_event_seen, and no record of it is deferred from here on. */
+void cus_engine_event_named(CUevent event, unsigned row);
 
 /* For mode verify, which keeps a list of device memory: the program allocated memory at this
  * address, or is about to free it, or may be. Other modes do nothing. */

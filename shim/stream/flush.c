@@ -34,6 +34,18 @@ void cus_flush_locked(struct cus_engine *engine, unsigned cause, enum cus_break 
     cus_context_leave(pushed);
 }
 
+void cus_settle_locked(struct cus_engine *engine) {
+    bool pushed;
+    if (!engine->pending)
+        return;
+    if (!cus_context_enter(engine->context->handle, &pushed)) {
+        cus_deferred_lose(engine);
+        return;
+    }
+    cus_deferred_settle(engine);
+    cus_context_leave(pushed);
+}
+
 void cus_flush_engine(struct cus_engine *engine, unsigned cause, enum cus_break reason,
                       enum cus_cut cut) {
     if (!__atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE))

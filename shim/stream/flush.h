@@ -12,6 +12,8 @@ void cus_flush_engine(struct cus_engine *engine, unsigned cause, enum cus_break 
 /* The same with the engine lock held. */
 void cus_flush_locked(struct cus_engine *engine, unsigned cause, enum cus_break reason,
                       enum cus_cut cut);
+/* Sees to it that the submitted segment is issued; what is deferred stays so. Engine lock held. */
+void cus_settle_locked(struct cus_engine *engine);
 /* Issues what this thread defers, on whichever stream. */
 void cus_flush_own(struct cus_thread *thread);
 /* Issues what every engine of the process defers: for a call that may wait, or that must come

@@ -15,6 +15,7 @@
 #include "shim/base/options.h"
 #include "shim/stream/advice.h"
 #include "shim/stream/deferred.h"
+#include "shim/stream/events.h"
 #include "shim/stream/fallback.h"
 #include "shim/stream/flush.h"
 #include "shim/stream/graphs.h"
@@ -140,6 +141,7 @@ void cus_engine_context_gone(void) {
     for (struct cus_context *context = cus_streams_contexts(); context; context = context->next)
         forget_context(context);
     forget_memory();
+    cus_events_forget();
 }
 
 /* Closes the engine of a dead context, without asking the driver about anything in that context. */
@@ -157,6 +159,7 @@ void cus_engine_context_ended(CUcontext handle) {
         context = context->next;
     if (!context)
         return;
+    cus_events_forget();
     struct cus_garbage garbage = cus_kinds_detach(context);
     cus_watchdog_hold();
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);

@@ -205,9 +205,9 @@ struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_
 
 /* ---- rules about calls ---- */
 
-/* Three widths of memsets and four forms of copies, each in two ABIs. Frozen when the engine has
- * started. */
-enum { CALLS = 7, FIRST_COPY = 3 };
+/* Three widths of memsets, four forms of copies and the record of an event, each in two ABIs.
+ * Frozen when the engine has started. */
+enum { FIRST_COPY = 3, RECORD = 7, CALLS };
 static struct cus_verdict call_rules[CALLS][2];
 static const char *const symbols[CALLS][2] = {
     {"cuMemsetD8Async", "cuMemsetD8Async_ptsz"},
@@ -217,10 +217,13 @@ static const char *const symbols[CALLS][2] = {
     [FIRST_COPY + CUS_COPY_DTOD] = {"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoDAsync_v2_ptsz"},
     [FIRST_COPY + CUS_COPY_HTOD] = {"cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync_v2_ptsz"},
     [FIRST_COPY + CUS_COPY_DTOH] = {"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoHAsync_v2_ptsz"},
+    [RECORD] = {"cuEventRecord", "cuEventRecord_ptsz"},
 };
 
 static unsigned call_of(enum cus_op_type type, uint8_t elem, uint8_t copy_form) {
-    return type == CUS_OP_MEMSET ? elem / 2u : (unsigned)FIRST_COPY + copy_form;
+    return type == CUS_OP_MEMSET ? elem / 2u
+           : type == CUS_OP_COPY ? (unsigned)FIRST_COPY + copy_form
+                                 : (unsigned)RECORD;
 }
 
 void cus_kinds_ask_rules(void) {
@@ -266,12 +269,13 @@ struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type 
     cus_lock_take(&context->lock);
     struct cus_kind_entry *entry = intern(&context->memory_kinds, &key);
     if (entry && !entry->kind.name) {
-        bool memset = type == CUS_OP_MEMSET;
+        bool memset = type == CUS_OP_MEMSET, copy = type == CUS_OP_COPY;
         const struct cus_subject subject = {.call = symbols[call_of(type, elem, copy_form)][abi]};
         cus_rules_note(cus_rules(), &subject);
-        entry->kind.param_bytes =
-            memset ? sizeof(struct cus_memset_params) : sizeof(struct cus_copy_params);
-        entry->kind.name = memset ? "memset" : "memcpy";
+        entry->kind.param_bytes = memset ? sizeof(struct cus_memset_params)
+                                  : copy ? sizeof(struct cus_copy_params)
+                                         : sizeof(struct cus_record_params);
+        entry->kind.name = memset ? "memset" : copy ? "memcpy" : "record";
         entry->kind.stable = stable_of(&entry->kind, &entry->key, 0);
         entry->kind.policy = (uint8_t)verdict.policy;
         entry->kind.rule = verdict.rule;

@@ -328,7 +328,8 @@ static void opaque(struct cus_call *call) {
     }
     uint64_t size = call->type == CUS_OP_MEMSET
                         ? (uint64_t)call->memset->width * call->memset->height
-                        : call->copy->bytes;
+                    : call->type == CUS_OP_COPY ? call->copy->bytes
+                                                : 0;
     record->dims[0] = (uint32_t)size;
     record->dims[1] = (uint32_t)(size >> 32);
 }

@@ -143,7 +143,7 @@ struct cst_range {
     uint32_t own; /* 1: memory of this very context; 2: of a pool; 3: mapped virtual memory */
 };
 
-enum cst_op_type { CST_OP_LAUNCH, CST_OP_MEMSET, CST_OP_COPY };
+enum cst_op_type { CST_OP_LAUNCH, CST_OP_MEMSET, CST_OP_COPY, CST_OP_RECORD };
 
 enum {                      /* flags of cst_kind */
        CST_KIND_OPAQUE = 1, /* params could not be read: its ops have none */
@@ -152,13 +152,14 @@ enum {                      /* flags of cst_kind */
        CST_KIND_NO_NODE = 8, /* no graph node can stand for it */
 };
 
-/* What ops have in common: a function with its attributes, or a form of memset or copy. */
+/* What ops have in common: a function with its attributes, a form of memset or copy, or that they
+ * record events. */
 struct cst_kind {
     struct cst_record head;
     uint32_t id; /* from 1 on */
     uint32_t op; /* enum cst_op_type */
     uint32_t flags;
-    uint32_t name; /* string: the kernel's mangled name; for memsets and copies the call */
+    uint32_t name; /* string: the kernel's mangled name; for other ops the call */
     uint32_t file; /* string: the library or program that the code comes from; 0: unknown */
     uint32_t elem; /* memset: bytes of an element */
     uint32_t form; /* copy: 0 cuMemcpyAsync, 1 DtoD, 2 HtoD, 3 DtoH */
@@ -185,11 +186,13 @@ enum cst_outcome {
 };
 
 /*
- * A launch, memset or copy. Its params follow it (param_bytes of its kind, padded):
+ * A launch, memset, copy, or record of an event. Its params follow it (param_bytes of its kind,
+ * padded):
  *
  *   launch  the kernel's arguments at the offsets of the kind
  *   memset  u64 address, u64 pitch, u32 value, u32 height
  *   copy    u64 destination, u64 source
+ *   record  u64 event, u64 number that tells events with the same handle apart
  */
 struct cst_op {
     struct cst_record head; /* flags: enum cst_outcome */

@@ -196,6 +196,8 @@ bool cus_memory_of_ops(const struct cus_driver *driver, const struct cus_verify_
             if (!add_word(driver, params.dst, list))
                 return false;
             break;
+        case CUS_OP_RECORD:
+            break;
         case CUS_OP_COPY:
             if (!add_copy(driver, &ops[i], list))
                 return false;

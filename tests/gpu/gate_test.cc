@@ -84,8 +84,8 @@ std::set<std::string> OwnRows() {
 /* True where the hook lets the call through while launches may be deferred. */
 bool GoesThrough(const cus_api_row &row) {
     return row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_SHOWS ||
-           row.kind == CUS_CLASS_TOUCH || row.kind == CUS_CLASS_SAME || row.act == CUS_ACT_POLL ||
-           row.act == CUS_ACT_END;
+           row.kind == CUS_CLASS_EVENT || row.kind == CUS_CLASS_TOUCH ||
+           row.kind == CUS_CLASS_SAME || row.act == CUS_ACT_POLL || row.act == CUS_ACT_END;
 }
 
 bool IsOwn(const std::string &name) {

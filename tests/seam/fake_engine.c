@@ -279,6 +279,30 @@ enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t addr
              stream->abi == CUS_ABI_PTSZ ? "ptsz" : "legacy");
     return CUS_FREE_FLUSH;
 }
+void cus_engine_event_made(CUevent event) {
+    seam_log("engine event_made %llx", (unsigned long long)(uintptr_t)event);
+}
+void cus_engine_event_seen(CUevent event, unsigned row) {
+    seam_log("engine event_seen %llx %s", (unsigned long long)(uintptr_t)event, cus_api_name(row));
+}
+void cus_engine_event_named(CUevent event, unsigned row) {
+    seam_log("engine event_named %llx %s", (unsigned long long)(uintptr_t)event, cus_api_name(row));
+}
+/* Events 0x7770 to 0x777f may be deferred. */
+bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigned row) {
+    char text[64];
+    seam_log("engine record_begins %llx %s %s flags %u",
+             (unsigned long long)(uintptr_t)record->event, cus_api_name(row),
+             stream_name(&record->stream, text, sizeof text), flags);
+    return (uintptr_t)record->event >> 4 == 0x777 && !flags;
+}
+CUresult cus_engine_record(const struct cus_record *record) {
+    char text[64];
+    seam_log("engine record %llx %s%s", (unsigned long long)(uintptr_t)record->event,
+             stream_name(&record->stream, text, sizeof text),
+             record->with_flags ? " with_flags" : "");
+    return CUDA_SUCCESS;
+}
 void cus_engine_shows(unsigned row) {
     seam_log("engine shows %s", cus_api_name(row));
 }

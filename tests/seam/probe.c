@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/seam/probe.h"
 
+#include <cuda.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -241,6 +242,40 @@ static void kinds(void) {
     /* A stream argument that lies on the stack. */
     CALL(cuMemcpyBatchAsync_v2, (word)1, (word)2, (word)3, (word)4, (word)5, (word)6, (word)7,
          (word)0x52);
+}
+
+/* Events 0x777. may be deferred (fake_engine.c). */
+static void events(void) {
+    start();
+    word made[2] = {0x7771, 0};
+    float ms;
+    CALL(cuEventCreate, made, (word)0);
+    CALL(cuEventCreate, made, (word)CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
+    CALL(cuEventRecord, (word)0x7771, (word)0x51);
+    CALL(cuEventRecordWithFlags, (word)0x7771, (word)0x51, (word)0);
+    CALL(cuEventRecordWithFlags, (word)0x7771, (word)0x51, (word)1);
+    CALL(cuEventRecord, (word)0x8881, (word)0x51);
+    CALL(cuStreamWaitEvent, (word)0x51, (word)0x7772, (word)0);
+    CALL(cuStreamWaitEvent, (word)0x51, (word)0x7773, (word)1);
+    CALL(cuEventElapsedTime, &ms, (word)0x7774, (word)0x7775);
+    CALL(cuIpcGetEventHandle, made, (word)0x7776);
+    CALL(cuGraphAddEventRecordNode, made, (word)1, (word)0, (word)0, (word)0x7777);
+    CALL(cuGraphAddEventWaitNode, made, (word)1, (word)0, (word)0, (word)0x7778);
+    CALL(cuGraphEventRecordNodeSetEvent, (word)1, (word)0x7779);
+    CALL(cuGraphExecEventWaitNodeSetEvent, (word)1, (word)2, (word)0x777a);
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
+    params.eventWait.event = (CUevent)0x777b;
+    CALL(cuGraphAddNode_v2, made, (word)1, (word)0, (word)0, (word)0, &params);
+    CALL(cuGraphExecNodeSetParams, (word)1, (word)2, &params);
+    params.type = CU_GRAPH_NODE_TYPE_KERNEL; /* names no event */
+    CALL(cuGraphNodeSetParams, (word)1, &params);
+    CUlaunchAttribute attr = {.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
+    attr.value.launchCompletionEvent.event = (CUevent)0x777c;
+    CALL(cuGraphKernelNodeSetAttribute, (word)1, (word)attr.id, &attr.value);
+    CUlaunchConfig config = {.hStream = (CUstream)0x51, .attrs = &attr, .numAttrs = 1};
+    CALL(cuLaunchKernelEx, &config, (word)0xf1, (word)0, (word)0);
+    CALL(cuEventDestroy_v2, (word)0x777d);
+    CALL(cuEventDestroy, (word)0x777e);
 }
 
 static void hold_unseen(int more) {
@@ -606,6 +641,7 @@ int main(int argc, char **argv) {
         {"default", by_default},
         {"off", switched_off},
         {"kinds", kinds},
+        {"events", events},
         {"primaries", primaries},
         {"touches", touches},
         {"settings", settings},

@@ -62,6 +62,9 @@ const Pattern kPatterns[] = {
     {"patched", {"--scalar-every", "4", "--grid-every", "10"}, 8, true},
     {"all_patched", {"--scalar-every", "1", "--grid-every", "1"}, 8, true},
     {"reshaped", {"--shared-every", "4", "--block-every", "10"}, 8, true},
+    {"recorded", {"--record-every", "8"}, 8, true},
+    {"recorded_timed", {"--record-every", "5", "--record-timed"}, 8, true},
+    {"recorded_in_turn", {"--record-every", "3", "--record-events", "2"}, 8, true},
     {"memsets_and_copies", {"--memset-every", "4", "--copy-every", "5"}, 8, true},
     {"streams", {"--streams", "3", "--run", "40"}, 9, true},
     {"streams_in_turn", {"--streams", "4"}, LAUNCHES, false},
@@ -119,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Runtime, Forms,
 // By the driver those that lead to other calls of it.
 INSTANTIATE_TEST_SUITE_P(Driver, Forms,
                          testing::Combine(testing::Values("hostloop_driver"),
-                                          testing::ValuesIn(kPatterns, kPatterns + 7)),
+                                          testing::ValuesIn(kPatterns, kPatterns + 10)),
                          NameOf);
 
 // Otherwise equal sums would say nothing. Each fifth launch of the graph, the last step's too,

@@ -23,6 +23,7 @@ enum call_kind { /* as in cuda_api.def */
                  CALL_SAME,
                  CALL_GETTER,
                  CALL_SHOWS,
+                 CALL_EVENT,
                  CALL_BARRIER,
 };
 

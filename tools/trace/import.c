@@ -393,6 +393,7 @@ static void write_call(struct writer *w, const struct import_call *call) {
     case CALL_RESOLVE:
     case CALL_GETTER: /* a flush is rare: only beside a copy, or where a free is deferred */
     case CALL_SHOWS:
+    case CALL_EVENT:
     case CALL_OP: /* its execution is the op; without one it failed */
         break;
     case CALL_SYNC:

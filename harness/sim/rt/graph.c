@@ -173,6 +173,10 @@ static CUresult set_memcpy(const struct rt_driver *d, cudaGraphExec_t exec, cuda
     return r ? r : RT_CALL(d, cuGraphExecMemcpyNodeSetParams, exec, node, &p, context);
 }
 
+RT_FUNCTION(cudaGraphAddEventRecordNode,
+            (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *behind, size_t count,
+             cudaEvent_t event),
+            RT_CALL(d, cuGraphAddEventRecordNode, node, graph, behind, count, event))
 RT_FUNCTION(cudaGraphAddMemsetNode,
             (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *behind, size_t count,
              const struct cudaMemsetParams *params),

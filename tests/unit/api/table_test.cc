@@ -102,7 +102,8 @@ TEST(Table, IsSortedSoThatNamesAreFound) {
 TEST(Table, SaysWhyACallMayPassAndWhyItMayNot) {
     for (const cus_api_row &row : Rows()) {
         if (row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_GETTER ||
-            row.kind == CUS_CLASS_SHOWS || row.kind == CUS_CLASS_BARRIER) {
+            row.kind == CUS_CLASS_SHOWS || row.kind == CUS_CLASS_EVENT ||
+            row.kind == CUS_CLASS_BARRIER) {
             EXPECT_GT(strlen(row.reason), 10u) << row.name;
         }
     }
@@ -144,7 +145,7 @@ TEST(Table, OnlyPassRowsAreLeftAlone) {
         }
         if (strcmp(row.scope_name, "NONE") == 0) {
             EXPECT_TRUE(row.kind == CUS_CLASS_PASS || row.kind == CUS_CLASS_RESOLVE ||
-                        row.act == CUS_ACT_END)
+                        row.kind == CUS_CLASS_EVENT || row.act == CUS_ACT_END)
                 << row.name << " flushes nothing";
         }
         // Flushes where it must (flush.c), its thread's ops alone.
@@ -297,8 +298,8 @@ TEST(Table, GettersOfMemoryAndOfEventsComeBehindEverything) {
 
 // Rows that a slip would hurt most, spelled out (HAZARDS F1).
 TEST(Table, HotCallsPassAndWaitingCallsDoNot) {
-    for (const char *name : {"cuCtxGetCurrent", "cuStreamIsCapturing", "cuEventDestroy_v2",
-                             "cuGetExportTable", "cuDeviceGetAttribute"})
+    for (const char *name :
+         {"cuCtxGetCurrent", "cuStreamIsCapturing", "cuGetExportTable", "cuDeviceGetAttribute"})
         EXPECT_EQ(Rows()[cus_api_find(name)].kind, CUS_CLASS_PASS) << name;
     for (const char *name :
          {"cuMemAlloc_v2", "cuMemHostAlloc", "cuModuleLoadData", "cuStreamCreate",
@@ -322,6 +323,25 @@ TEST(Hazards, StreamOrderedAllocationIsStreamWork) {
     for (const char *name : {"cuMemAllocAsync", "cuMemAllocFromPoolAsync"})
         ExpectRow(name, CUS_CLASS_STREAM, "S", CUS_ACT_ALLOC_ASYNC);
     ExpectRow("cuMemFreeAsync", CUS_CLASS_STREAM, "S", CUS_ACT_FREE_ASYNC);
+}
+
+// B16: a record may be deferred, and nobody may see that it was.
+TEST(Hazards, WhatShowsAnEventComesBehindItsDeferredRecord) {
+    ExpectRow("cuEventCreate", CUS_CLASS_EVENT, "NONE", CUS_ACT_EVENT_MADE);
+    ExpectRow("cuEventDestroy", CUS_CLASS_LIFE, "P", CUS_ACT_EVENT_OWN);
+    ExpectRow("cuEventDestroy_v2", CUS_CLASS_EVENT, "NONE", CUS_ACT_EVENT_OWN);
+    for (const char *name : {"cuEventQuery", "cuEventElapsedTime", "cuEventElapsedTime_v2"})
+        ExpectRow(name, CUS_CLASS_SYNC, "T", CUS_ACT_POLL);
+    for (const char *name : {"cuEventRecord", "cuEventRecordWithFlags"})
+        ExpectRow(name, CUS_CLASS_STREAM, "S", CUS_ACT_RECORD);
+    ExpectRow("cuStreamWaitEvent", CUS_CLASS_STREAM, "S", CUS_ACT_EVENT);
+    for (const char *name :
+         {"cuGraphAddEventRecordNode", "cuGraphAddEventWaitNode", "cuGraphEventRecordNodeSetEvent",
+          "cuGraphEventWaitNodeSetEvent", "cuGraphExecEventRecordNodeSetEvent",
+          "cuGraphExecEventWaitNodeSetEvent", "cuGraphAddNode", "cuGraphAddNode_v2",
+          "cuGraphNodeSetParams", "cuGraphExecNodeSetParams", "cuGraphKernelNodeSetAttribute",
+          "cuIpcGetEventHandle"})
+        ExpectRow(name, CUS_CLASS_BARRIER, "P", CUS_ACT_EVENT_OWN);
 }
 
 // C2: a free may be deferred, and nobody may see that it was.
