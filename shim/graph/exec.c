@@ -223,14 +223,43 @@ static void note_requested(struct requested *requested, const struct cus_exec_op
     }
 }
 
+/* The handles of the first nodes become those of the ops that are not absent. */
+static void spread(const struct cus_exec_op *ops, uint32_t n, uint32_t n_present,
+                   struct cus_exec *exec) {
+    for (uint32_t i = n; i-- > 0;)
+        exec->handles[i] = ops[i].absent ? NULL : exec->handles[--n_present];
+}
+
+static bool capture_present(const struct cus_driver *driver, CUstream stream,
+                            const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
+                            struct cus_exec *exec) {
+    uint32_t n_present = 0;
+    for (uint32_t i = 0; i < n; i++)
+        n_present += !ops[i].absent;
+    if (n_present == n)
+        return capture_nodes(driver, stream, ops, n, clock, exec);
+    struct cus_exec_op *present = cus_mem_alloc(n * sizeof *present);
+    n_present = 0;
+    for (uint32_t i = 0; present && i < n; i++)
+        if (!ops[i].absent)
+            present[n_present++] = ops[i];
+    bool captured = present && capture_nodes(driver, stream, present, n_present, clock, exec);
+    cus_mem_free(present);
+    if (captured)
+        spread(ops, n, n_present, exec);
+    return captured;
+}
+
 static bool build_captured(const struct cus_driver *driver, CUstream stream,
                            const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
                            struct cus_exec *exec, enum cus_fallback *why) {
     *why = CUS_FALLBACK_CAPTURE;
-    if (!capture_nodes(driver, stream, ops, n, clock, exec))
+    if (!capture_present(driver, stream, ops, n, clock, exec))
         return false;
     *why = CUS_FALLBACK_ATTRIBUTE;
     for (uint32_t i = 0; i < n; i++) {
+        if (!exec->handles[i])
+            continue;
         if (!attributes_kept(driver, exec->handles[i], ops[i].kind)) {
             ops[i].kind->deferrable = false;
             return false;
@@ -339,7 +368,7 @@ static bool read_node(const struct cus_driver *driver, struct cus_exec *exec, ui
 }
 
 bool cus_exec_is_read(const struct cus_exec *exec, uint32_t i) {
-    return exec->nodes[i].read;
+    return exec->nodes[i].read || !exec->handles[i];
 }
 
 /* ---- patching ---- */
@@ -400,6 +429,8 @@ static CUresult patch_copy(const struct cus_driver *driver, CUcontext context,
 
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
                         uint32_t i, const struct cus_kind *kind, const struct cus_values *values) {
+    if (!exec->handles[i])
+        return CUDA_SUCCESS;
     /* A node with another description of its operation cannot be rewritten; the segment is issued
      * eagerly. */
     if (!read_node(driver, exec, i, kind) || exec->nodes[i].odd)
@@ -427,12 +458,12 @@ void cus_exec_swap(struct cus_exec *exec, uint32_t i) {
 
 bool cus_exec_enabled(const struct cus_driver *driver, const struct cus_exec *exec, uint32_t i) {
     unsigned on = 0;
-    return driver->cuGraphNodeGetEnabled &&
+    return driver->cuGraphNodeGetEnabled && exec->handles[i] &&
            driver->cuGraphNodeGetEnabled(exec->exec, exec->handles[i], &on) == CUDA_SUCCESS && on;
 }
 
 bool cus_exec_enable(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i, bool on) {
-    return driver->cuGraphNodeSetEnabled &&
+    return driver->cuGraphNodeSetEnabled && exec->handles[i] &&
            driver->cuGraphNodeSetEnabled(exec->exec, exec->handles[i], on) == CUDA_SUCCESS;
 }
 

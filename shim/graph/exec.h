@@ -16,6 +16,7 @@ struct cus_exec;
 struct cus_exec_op {
     struct cus_kind *kind;
     const struct cus_values *values;
+    bool absent; /* the graph gets no node for it */
 };
 
 /* The caller's clock, in ns. NULL: no times are wanted. */
@@ -33,11 +34,12 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
  * caller then relaxes the capture mode, as for all calls that a capture may forbid (HAZARDS D2). */
 CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, struct cus_exec *exec,
                         uint32_t i, const struct cus_kind *kind, const struct cus_values *values);
+/* For an op without a node both do nothing, and say that all is well. */
 bool cus_exec_is_read(const struct cus_exec *exec, uint32_t i);
 /* For a graph that was built from ops in another order: swaps nodes `i` and `i + 1`. */
 void cus_exec_swap(struct cus_exec *exec, uint32_t i);
 /* Is node `i` executed? A disabled node does nothing, but keeps the order of its neighbours. Both
- * functions return false if the driver cannot do it. */
+ * functions return false if the driver cannot do it, or the graph has no such node. */
 bool cus_exec_enabled(const struct cus_driver *driver, const struct cus_exec *exec, uint32_t i);
 bool cus_exec_enable(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i, bool on);
 CUresult cus_exec_launch(const struct cus_driver *driver, struct cus_exec *exec, CUstream stream);

@@ -235,6 +235,10 @@ static CUresult around_record(const struct call *call) {
 static CUresult around_poll(const struct call *call) {
     bool times =
         call->row == CUS_ROW_cuEventElapsedTime || call->row == CUS_ROW_cuEventElapsedTime_v2;
+    if (!times && cus_engine_event_withheld((CUevent)(uintptr_t)call->a[0])) {
+        flush(call);
+        return CUDA_ERROR_NOT_READY;
+    }
     cus_engine_event_seen((CUevent)(uintptr_t)call->a[times], call->row);
     if (times)
         cus_engine_event_seen((CUevent)(uintptr_t)call->a[2], call->row);

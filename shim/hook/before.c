@@ -155,6 +155,10 @@ static void before_event(unsigned row, const struct cus_frame *frame) {
     bool waits = cus_api_rows[row].act == CUS_ACT_EVENT;
     if (!event)
         return;
+    if (row == CUS_ROW_cuEventDestroy || row == CUS_ROW_cuEventDestroy_v2) {
+        cus_engine_event_gone(event, row);
+        return;
+    }
     /* With flags, the wait becomes a node of a graph that the program captures. */
     if (waits && !(uint32_t)cus_frame_argument(frame, 2))
         cus_engine_event_seen(event, row);

@@ -411,7 +411,8 @@ _Static_assert(sizeof((struct cst_attribute){0}.value) == sizeof(CUlaunchAttribu
                "a value as it stands");
 
 void cus_keep_op(const struct cus_call *call, int result) {
-    if (result == CUDA_SUCCESS && wanted()) {
+    /* A record is kept where the program's own call is made. */
+    if (result == CUDA_SUCCESS && call->type != CUS_OP_RECORD && wanted()) {
         if (call->type == CUS_OP_LAUNCH) {
             put_launch(call->launch, call->began);
         } else {

@@ -370,7 +370,60 @@ static bool earns_variant(struct cus_plan *plan, bool aside, struct cus_signatur
     return times >= (few ? 1 : OFTEN) && (few || !aside) && may_have_more(plan);
 }
 
-enum cus_choice cus_plan_choose(struct cus_plan *plan, bool aside, struct cus_variant **variant) {
+/* ---- ops without a node ----
+ *
+ * Libraries record one event behind each of their calls, and look at it only when they change
+ * streams. Of such records of a segment, the last one alone needs a node. A graph without nodes for
+ * the others is launched only where these are superseded again. */
+
+void cus_plan_supersede(struct cus_plan *plan, uint32_t i) {
+    plan->view.superseded[i / 64] |= (uint64_t)1 << i % 64;
+}
+
+bool cus_plan_superseded(const struct cus_plan *plan, uint32_t i) {
+    return plan->view.segment->records && plan->view.superseded[i / 64] >> i % 64 & 1;
+}
+
+bool cus_plan_is_absent(const struct cus_plan *plan, uint32_t i) {
+    return !plan->view.segment->all_nodes && cus_plan_superseded(plan, i);
+}
+
+bool cus_choose_note_absent(const struct cus_plan *plan, struct cus_variant *variant) {
+    const struct cus_segment *segment = plan->view.segment;
+    uint32_t words = (segment->n + 63) / 64;
+    uint64_t any = 0;
+    for (uint32_t word = 0; segment->records && !segment->all_nodes && word < words; word++)
+        any |= plan->view.superseded[word];
+    if (!any)
+        return true;
+    variant->absent = cus_mem_grow(words * sizeof *variant->absent);
+    if (variant->absent)
+        memcpy(variant->absent, plan->view.superseded, words * sizeof *variant->absent);
+    return variant->absent != NULL;
+}
+
+/* Has the graph a node for each deferred op that needs one? */
+static bool has_nodes(const struct cus_plan *plan, const struct cus_variant *variant) {
+    uint64_t missing = 0;
+    for (uint32_t word = 0; variant->absent && word < (plan->view.segment->n + 63) / 64; word++)
+        missing |= variant->absent[word] & ~plan->view.superseded[word];
+    return !missing;
+}
+
+/* `variant`, or another one that has the nodes; NULL: none has. */
+static struct cus_variant *with_nodes(struct cus_plan *plan, struct cus_variant *variant) {
+    struct cus_segment *segment = plan->view.segment;
+    if (has_nodes(plan, variant))
+        return variant;
+    segment->all_nodes = true;
+    for (variant = segment->newest; variant && !has_nodes(plan, variant);)
+        variant = variant->older;
+    if (variant)
+        cus_choose_compare(plan, variant);
+    return variant;
+}
+
+static enum cus_choice choose(struct cus_plan *plan, bool aside, struct cus_variant **variant) {
     struct cus_segment *segment = plan->view.segment;
     *variant = NULL;
     if (!segment->n_variants)
@@ -395,6 +448,14 @@ enum cus_choice cus_plan_choose(struct cus_plan *plan, bool aside, struct cus_va
     return CUS_CHOICE_PATCH;
 }
 
+enum cus_choice cus_plan_choose(struct cus_plan *plan, bool aside, struct cus_variant **variant) {
+    enum cus_choice choice = choose(plan, aside, variant);
+    struct cus_variant *chosen = *variant;
+    if (!chosen || (*variant = with_nodes(plan, chosen)) == chosen)
+        return choice;
+    return *variant ? CUS_CHOICE_PATCH : CUS_CHOICE_BUILD;
+}
+
 /* The failure may have been temporary: building is tried again, more and more rarely. */
 static void could_not_build(struct cus_segment *segment) {
     segment->unbuilt += segment->unbuilt < UNBUILT_MAX + UNBUILT_TIMES;
@@ -410,8 +471,8 @@ struct cus_variant *cus_plan_fall_back(struct cus_plan *plan, bool later) {
         could_not_build(plan->view.segment);
     /* The build was to be a second graph of these shapes: patch the predicted one. */
     if (!plan->view.reshaped)
-        return plan->view.predicted;
+        return with_nodes(plan, plan->view.predicted);
     struct cus_variant *variant = guest_of(plan);
     cus_choose_compare(plan, variant);
-    return variant;
+    return with_nodes(plan, variant);
 }

@@ -46,6 +46,8 @@ struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, ui
 struct cus_signature cus_choose_own(struct cus_plan *plan);
 /* Predicts `variant` in place of another one, and sets `dirty` to the ops that differ from it. */
 void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant);
+/* Notes for which ops the graph that was just built has no node. False: no memory. */
+bool cus_choose_note_absent(const struct cus_plan *plan, struct cus_variant *variant);
 /* Counts one more occurrence of this signature. */
 void cus_choose_note(struct cus_plan *plan, struct cus_signature sig);
 

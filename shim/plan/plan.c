@@ -186,7 +186,8 @@ static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op,
 static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
                       const struct cus_op *op) {
     const struct cus_kind *kind = op->kind;
-    if (!kind->deferrable ||
+    /* A record that begins a segment would wait for all of it: its time would be too late. */
+    if (!kind->deferrable || kind->type == CUS_OP_RECORD ||
         !cus_dispatch_allows(&plan->dispatch, (enum cus_step_class)node->key.step, kind))
         return false;
     if (node->segment)
@@ -255,6 +256,8 @@ static void begin(struct cus_plan *plan, const struct cus_op *op) {
     plan->view.n = 0;
     plan->then++;
     cus_choose_set_clean(&plan->view);
+    if (plan->view.segment->records)
+        memset(plan->view.superseded, 0, sizeof plan->view.superseded);
     plan->view.reshaped = plan->has_own = plan->head_patched = false;
     plan->n_waiting -= plan->view.segment->waits;
     plan->view.segment->waits = false;
@@ -324,8 +327,10 @@ uint32_t cus_plan_patched_all(struct cus_plan *plan, struct cus_variant *variant
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec) {
     struct cus_segment *segment = plan->view.segment;
     struct cus_variant *variant = cus_variant_new(segment);
-    if (!variant)
+    if (!variant || !cus_choose_note_absent(plan, variant)) {
+        cus_variant_free(variant);
         return NULL;
+    }
     for (uint32_t i = 0; i < segment->n; i++) {
         struct cus_values *values = cus_image_op(variant->image, segment, i);
         memcpy(values, cus_plan_values(plan, i), cus_values_bytes(segment->places[i].kind));

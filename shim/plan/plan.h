@@ -149,6 +149,12 @@ uint32_t cus_plan_next_dirty(const struct cus_plan *plan, uint32_t from);
 uint32_t cus_plan_n_dirty(const struct cus_plan *plan);
 /* Has deferred op `i` another shape than its node? */
 bool cus_plan_reshapes(const struct cus_plan *plan, uint32_t i);
+/* Deferred op `i` records an event that a later deferred op records again, and nobody saw the event
+ * in between: it needs no node. Below: was that said? Is a graph that is built now to have no node
+ * for the op? */
+void cus_plan_supersede(struct cus_plan *plan, uint32_t i);
+bool cus_plan_superseded(const struct cus_plan *plan, uint32_t i);
+bool cus_plan_is_absent(const struct cus_plan *plan, uint32_t i);
 /* Deferred op `i` as the program requested it. */
 const struct cus_values *cus_plan_values(const struct cus_plan *plan, uint32_t i);
 /* After FULL: chooses what to launch. With PATCH and EXACT, `dirty` then says which nodes of

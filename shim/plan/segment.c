@@ -37,8 +37,9 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
         return NULL;
     /* A launch that overlaps the one before it (PDL) would lose the overlap at the beginning of a
      * segment (HAZARDS A5). So it is taken in beyond `max`. So is an op that would be left alone
-     * between segments. */
+     * between segments, and a record. */
     bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) ||
+                    next->key.kind->type == CUS_OP_RECORD ||
                     (n == max && n >= TAKES_IN && is_end(next, warmup, dispatch));
     return n < max || takes_in ? next : NULL;
 }
@@ -89,7 +90,7 @@ static uint8_t *image_new(const struct cus_segment *segment) {
 
 struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint32_t max,
                                      uint32_t warmup, const struct cus_dispatch *dispatch) {
-    uint32_t n = lead, bytes = 0;
+    uint32_t n = lead, bytes = 0, records = 0;
     struct cus_node *leads[CUS_PREFIX_MAX], *node = first;
     if (!qualifies(first, warmup, dispatch))
         return NULL;
@@ -100,8 +101,10 @@ struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint
         cold = is_open(node, warmup);
         n++;
         bytes += op_bytes(node->key.kind);
+        records += node->key.kind->type == CUS_OP_RECORD;
     }
-    if (n < 2)
+    /* A node of a record takes as long as a record. */
+    if (n - records < 2)
         return NULL;
     struct cus_segment *segment =
         cus_mem_grow(sizeof *segment + n * (sizeof segment->nodes[0] + sizeof segment->places[0]));
@@ -113,6 +116,7 @@ struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint
     segment->places = (struct cus_place *)(void *)(segment->nodes + n);
     segment->lead = lead;
     segment->cold = cold;
+    segment->records = records;
     node = first;
     for (uint32_t i = 0; i < n; i++) {
         segment->nodes[i] = i < lead ? leads[i] : node;
@@ -124,7 +128,6 @@ struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint
         segment->places[i] =
             (struct cus_place){node->key.kind, at + (uint32_t)sizeof(struct cus_expected)};
         segment->memory |= cus_kind_names_memory(node->key.kind);
-        segment->records += node->key.kind->type == CUS_OP_RECORD;
         at += op_bytes(node->key.kind);
     }
     segment->requested = image_new(segment);
@@ -168,6 +171,8 @@ struct cus_variant *cus_variant_new(const struct cus_segment *segment) {
 void cus_variant_free(struct cus_variant *variant) {
     if (variant)
         cus_mem_shrink_lines(variant->image);
+    if (variant)
+        cus_mem_shrink(variant->absent);
     cus_mem_shrink(variant);
 }
 

@@ -42,6 +42,8 @@ struct cus_variant {
     uint64_t shape_key, place_key;
     UT_hash_handle by_shape, by_place; /* used if the segment has more than CUS_VARIANTS_FEW */
     uint8_t *image;
+    /* A bit for each op for which the graph has no node (cus_plan_supersede). NULL: none. */
+    uint64_t *absent;
 };
 
 struct cus_place {
@@ -97,9 +99,11 @@ struct cus_segment {
     bool stale;                 /* is dropped when its step has come again */
     bool memory;                /* holds memsets or copies */
     uint32_t records;           /* records of events that it holds */
-    bool cold;                  /* ends where the path behind it was not known yet */
-    bool waits;                 /* its first graph was put off when it came last */
-    struct cus_place *places;   /* stored behind the nodes */
+    /* An op was not superseded for which a graph had no node: further graphs have all nodes. */
+    bool all_nodes;
+    bool cold;                           /* ends where the path behind it was not known yet */
+    bool waits;                          /* its first graph was put off when it came last */
+    struct cus_place *places;            /* stored behind the nodes */
     struct cus_variant *newest, *oldest; /* by their last launch */
     struct cus_variant *guest;           /* patched to rare shapes last, and next time again */
     struct cus_variant *by_shape, *by_place;
@@ -117,8 +121,8 @@ struct cus_segment {
  * Its first ops are the `lead` nodes in front of `node`, which stay another segment's. A node
  * qualifies if it came `warmup` times (once if advice names it), has reached `retry_at`, and is in
  * no other segment. Its kind must be allowed in graphs of such steps. A marker only begins a
- * segment, since the step behind it may be of another class. NULL if fewer than two ops qualify, or
- * memory ran out. */
+ * segment, since the step behind it may be of another class. NULL if fewer than two ops qualify,
+ * records not counted, or memory ran out. */
 struct cus_segment *cus_segment_form(struct cus_node *node, uint32_t lead, uint32_t max,
                                      uint32_t warmup, const struct cus_dispatch *dispatch);
 /* Gives the nodes back and frees the segment. The caller has dropped its variants. */

@@ -42,6 +42,9 @@ struct cus_plan_view {
     /* First graphs of segments whose first op had been in a graph before. */
     uint64_t built_anew;
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
+
+    /* A bit for each deferred record of an event that a later deferred op records again, unseen. */
+    uint64_t superseded[CUS_SEGMENT_MAX / 64];
 };
 
 /* Number of deferred ops. */

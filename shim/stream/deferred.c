@@ -60,6 +60,8 @@ static void note_late(struct cus_engine *engine, CUresult result) {
 static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     CUresult result = CUDA_SUCCESS;
     for (uint32_t i = 0; i < n; i++) {
+        if (cus_plan_superseded(cus_engine_plan(engine), i))
+            continue;
         note_late(engine, result);
         result = cus_issue(cus_process.driver, engine->view.segment->places[i].kind,
                            cus_plan_values(cus_engine_plan(engine), i), engine->handle);

@@ -68,7 +68,7 @@ void cus_engine_end(void) {
     cus_origins_drop();
     cus_ranges_drop();
     cus_pools_drop();
-    cus_events_forget();
+    cus_events_forget(NULL);
     cus_room_drop();
     cus_realtime_drop();
     cus_advice_drop();

@@ -133,6 +133,7 @@ static void tell_segment(struct cus_engine *engine) {
 static void begin(struct cus_engine *engine, const struct cus_op *op) {
     cus_plan_accept(cus_engine_plan(engine), op, cus_ranges_epoch());
     tell_segment(engine);
+    engine->records.begun = engine->records.deferred;
     __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
     if (!engine->pending) { /* nothing is submitted */
         if (engine->blocking && !engine->legacy)
@@ -215,7 +216,9 @@ static enum cus_offer offer_to_plan(struct cus_engine *engine, const struct cus_
         if (op->kind->type == CUS_OP_RECORD) {
             struct cus_record_params params;
             memcpy(&params, op->flat, sizeof params);
-            cus_events_deferred(engine, (CUevent)(uintptr_t)params.event);
+            uint32_t before, at = engine->view.n - 1;
+            if (cus_events_deferred(engine, (CUevent)(uintptr_t)params.event, at, &before))
+                cus_plan_supersede(cus_engine_plan(engine), before);
         }
     }
     return offer;
@@ -508,6 +511,8 @@ static CUresult carry_out(struct cus_call *call) {
     if (offer_op(thread, engine, call, &offer, &result))
         cus_engine_unlock(engine);
     else {
+        if (call->type == CUS_OP_RECORD)
+            cus_events_recorded(engine, call->event->event);
         cus_deferred_settle(engine);
         result = issue_now(engine, call, &offer);
     }

@@ -203,9 +203,14 @@ void cus_engine_event_made(CUevent event);
 /* Before a call that can tell whether the event was recorded, or that work waits for it, or that
  * records it in another way: issues its record, if that is deferred. Any thread. */
 void cus_engine_event_seen(CUevent event, unsigned row);
-/* The event is destroyed, or graph nodes of the program or another process may use it: as
- * cus_engine_event_seen, and no record of it is deferred from here on. */
+/* The same; graph nodes of the program or another process may use the event, so no record of it is
+ * deferred from here on. */
 void cus_engine_event_named(CUevent event, unsigned row);
+/* The same; the event is destroyed. */
+void cus_engine_event_gone(CUevent event, unsigned row);
+/* Is the event's record deferred by another thread? Then a query need not wait for that thread: the
+ * event is not ready. */
+bool cus_engine_event_withheld(CUevent event);
 
 /* For mode verify, which keeps a list of device memory: the program allocated memory at this
  * address, or is about to free it, or may be. Other modes do nothing. */

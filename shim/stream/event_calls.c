@@ -2,26 +2,44 @@
  * The program's calls about events: what is issued before them. events.c knows which events have a
  * deferred record. Runs on program threads inside hooks, with no lock held.
  */
+#include "shim/api/api.h"
 #include "shim/base/hazard.h"
 #include "shim/stream/events.h"
 #include "shim/stream/flush.h"
 #include "shim/stream/streams.h"
+#include "shim/stream/trace.h"
 
 static CUcontext current_context(void) {
     CUcontext context = NULL;
     return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* Issues the engine's deferred records up to this number: the submitted segment alone, if the
- * record is in it. */
-static void issue(struct cus_engine *engine, uint64_t number, unsigned row) {
-    bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self;
+static bool is_own(const struct cus_engine *engine) {
+    return __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self;
+}
+
+/* Issues what is deferred up to this record: the submitted segment alone, if the record is in
+ * it. */
+static void issue(struct cus_event_record record, unsigned row) {
+    struct cus_engine *engine = record.engine;
+    bool own = is_own(engine);
     cus_lock_take(&engine->lock);
-    if (number <= engine->records.submitted)
+    if (record.number <= engine->records.submitted)
         cus_settle_locked(engine);
-    if (!cus_events_issued(engine, number))
+    if (!cus_events_issued(record))
         cus_flush_locked(engine, row, own ? CUS_BREAK_API : CUS_BREAK_FOREIGN_THREAD,
                          own ? CUS_CUT_OWNER : CUS_CUT_OTHER);
+    cus_engine_unlock(engine);
+}
+
+/* The record ended nothing, but a wait of another stream will cut a segment just behind it. Only
+ * for learning, so it does not wait for the lock. */
+static void tell_fork(struct cus_event_record record) {
+    struct cus_engine *engine = record.engine;
+    if (!engine || !is_own(engine) || !cus_lock_try(&engine->lock))
+        return;
+    if (!engine->view.segment && !engine->closed && cus_engine_ops(engine) == record.ops)
+        cus_plan_break(cus_engine_plan(engine));
     cus_engine_unlock(engine);
 }
 
@@ -32,15 +50,29 @@ void cus_engine_event_made(CUevent event) {
 }
 
 void cus_engine_event_seen(CUevent event, unsigned row) {
-    uint64_t number;
-    struct cus_engine *engine = cus_events_pending(event, &number);
-    if (engine && CUS_HAZARD(B16))
-        issue(engine, number, row);
+    CUS_TRACE(.what = CST_CALL_EVENT, .name = cus_trace_cause(row),
+              .value = (uint64_t)(uintptr_t)event);
+    struct cus_event_record last = cus_events_last(event);
+    if (!cus_events_issued(last) && CUS_HAZARD(B16))
+        issue(last, row);
+    else if (row == CUS_ROW_cuStreamWaitEvent || row == CUS_ROW_cuStreamWaitEvent_ptsz)
+        tell_fork(last);
 }
 
 void cus_engine_event_named(CUevent event, unsigned row) {
+    cus_events_named(event);
+    cus_engine_event_seen(event, row);
+}
+
+void cus_engine_event_gone(CUevent event, unsigned row) {
     cus_engine_event_seen(event, row);
     cus_events_gone(event);
+}
+
+bool cus_engine_event_withheld(CUevent event) {
+    struct cus_event_record last = cus_events_last(event);
+    return !cus_events_issued(last) && CUS_HAZARD(B16) && !is_own(last.engine) &&
+           !cus_program_captures(last.engine->context);
 }
 
 bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigned row) {
@@ -51,17 +83,14 @@ bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigne
         cus_engine_event_named(record->event, row);
         return false;
     }
-    uint64_t number;
-    struct cus_engine *before = cus_events_pending(record->event, &number);
-    struct cus_engine *engine = NULL;
-    if (before || thread->pending)
-        engine = cus_streams_peek(thread, record->stream, current_context());
+    struct cus_engine *engine = thread->last;
+    if (engine && engine != cus_streams_peek(thread, record->stream, current_context()))
+        engine = NULL;
     /* The record before this one comes first. On the same stream it does by itself. */
-    if (before && before != engine)
-        issue(before, number, row);
-    /* A record orders nothing on other streams: what this thread defers there may stay deferred, as
-     * long as the record itself is not. */
-    if (thread->pending && thread->pending != engine)
-        return false;
-    return cus_events_find(record->event, &record->context, &record->generation);
+    struct cus_event_record last = cus_events_last(record->event);
+    if (!cus_events_issued(last) && last.engine != engine)
+        issue(last, row);
+    /* A record orders nothing on other streams: what this thread defers there stays deferred, and
+     * this thread's work goes on there. */
+    return engine && cus_events_find(record->event, &record->context, &record->generation);
 }

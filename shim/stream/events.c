@@ -4,109 +4,144 @@
  * A record is an op: it is deferred with the launches around it, and becomes a node of their graph.
  * Until it is issued, the driver knows only the event's record before; so whoever asks about the
  * event has it issued first (event_calls.c). The table tells who must: for each event, the engine
- * of its last deferred record, and that record's number. An engine counts its deferred records and
- * how many of them are issued, so nothing is written here when they are.
+ * of its last record, and that record's number among those that the engine deferred. An engine
+ * knows how many of its records are issued, so nothing is written here when they are.
  *
- * Runs on program threads inside hooks. events_lock is innermost; the driver is not called.
+ * Runs on program threads inside hooks. The locks are innermost; the driver is not called. Threads
+ * with different events rarely meet: events are spread over many tables.
  */
 #include "shim/stream/events.h"
 
 #include "shim/base/mem.h"
 
 enum {
-    EVENTS_MAX = 1 << 16
-}; /* events that are known at a time; for records of others is flushed */
+    TABLES = 16,
+    EVENTS_MAX = 1 << 12 /* of a table; a record of any other event is flushed for */
+};
 
 struct event {
     CUevent handle;
     CUcontext context;
     uint64_t generation;
-    struct cus_engine *engine; /* of the last record that was deferred; NULL: none was */
-    uint64_t number;           /* of that record, among those of the engine */
+    bool named; /* no record of it is deferred */
+    struct cus_event_record last;
+    uint32_t at; /* place of the last record in its segment, if it was deferred */
     UT_hash_handle hh;
 };
 
-static struct cus_lock events_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
-/* All of events_lock. */
-static struct event *events;
-static uint64_t generations; /* given so far */
+static struct table {
+    struct cus_lock lock;
+    struct event *events;
+} __attribute__((aligned(CUS_LINE))) tables[TABLES] = {
+    [0 ... TABLES - 1] = {.lock = CUS_LOCK_OF(CUS_RANK_INNERMOST)},
+};
+static uint64_t generations; /* atomic: given so far */
 
-/* events_lock held. */
-static struct event *find(CUevent handle) {
+static struct table *table_of(CUevent handle) {
+    struct table *table = &tables[(cus_hash_pointer(handle) >> 32) % TABLES];
+    cus_lock_take(&table->lock);
+    return table;
+}
+
+/* The table's lock held. */
+static struct event *find(const struct table *table, CUevent handle) {
     struct event *event;
-    HASH_FIND_PTR(events, &handle, event);
+    HASH_FIND_PTR(table->events, &handle, event);
     return event;
 }
 
-/* events_lock held; NULL is allowed. */
-static void drop(struct event *event) {
-    if (!event)
-        return;
-    HASH_DEL(events, event);
-    cus_mem_free(event);
-}
-
 void cus_events_made(CUevent handle, CUcontext context) {
+    cus_events_gone(handle);
     struct event *event = cus_mem_alloc(sizeof *event);
     if (!event)
         return;
-    *event = (struct event){.handle = handle, .context = context};
-    bool added = true;
-    cus_lock_take(&events_lock);
-    drop(find(handle));
-    event->generation = ++generations;
-    if (HASH_COUNT(events) < EVENTS_MAX) {
+    *event = (struct event){
+        .handle = handle,
+        .context = context,
+        .generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED),
+    };
+    struct table *table = table_of(handle);
+    bool added = HASH_COUNT(table->events) < EVENTS_MAX && !find(table, handle);
+    if (added) {
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) (added = false)
-        HASH_ADD_PTR(events, handle, event);
-    } else {
-        added = false;
+        HASH_ADD_PTR(table->events, handle, event);
     }
-    cus_lock_give(&events_lock);
+    cus_lock_give(&table->lock);
     if (!added)
         cus_mem_free(event);
 }
 
 void cus_events_gone(CUevent handle) {
-    cus_lock_take(&events_lock);
-    drop(find(handle));
-    cus_lock_give(&events_lock);
+    struct table *table = table_of(handle);
+    struct event *event = find(table, handle);
+    if (event)
+        HASH_DEL(table->events, event);
+    cus_lock_give(&table->lock);
+    cus_mem_free(event);
+}
+
+void cus_events_named(CUevent handle) {
+    struct table *table = table_of(handle);
+    struct event *event = find(table, handle);
+    if (event)
+        event->named = true;
+    cus_lock_give(&table->lock);
 }
 
 bool cus_events_find(CUevent handle, CUcontext *context, uint64_t *generation) {
-    cus_lock_take(&events_lock);
-    const struct event *event = find(handle);
-    if (event) {
+    struct table *table = table_of(handle);
+    const struct event *event = find(table, handle);
+    bool may = event && !event->named;
+    if (may) {
         *context = event->context;
         *generation = event->generation;
     }
-    cus_lock_give(&events_lock);
-    return event != NULL;
+    cus_lock_give(&table->lock);
+    return may;
 }
 
-void cus_events_deferred(struct cus_engine *engine, CUevent handle) {
-    cus_lock_take(&events_lock);
-    struct event *event = find(handle);
+void cus_events_recorded(struct cus_engine *engine, CUevent handle) {
+    struct table *table = table_of(handle);
+    struct event *event = find(table, handle);
+    if (event)
+        event->last = (struct cus_event_record){engine, 0, cus_engine_ops(engine)};
+    cus_lock_give(&table->lock);
+}
+
+bool cus_events_deferred(struct cus_engine *engine, CUevent handle, uint32_t at, uint32_t *before) {
+    struct table *table = table_of(handle);
+    struct event *event = find(table, handle);
+    uint64_t number = ++engine->records.deferred;
+    bool again =
+        event && event->last.engine == engine && event->last.number > engine->records.begun;
     if (event) {
-        event->engine = engine;
-        event->number = ++engine->records.deferred;
+        *before = event->at;
+        event->last = (struct cus_event_record){engine, number, cus_engine_ops(engine)};
+        event->at = at;
     }
-    cus_lock_give(&events_lock);
+    cus_lock_give(&table->lock);
+    return again;
 }
 
-struct cus_engine *cus_events_pending(CUevent handle, uint64_t *number) {
-    cus_lock_take(&events_lock);
-    const struct event *event = find(handle);
-    struct cus_engine *engine = event ? event->engine : NULL;
-    *number = event ? event->number : 0;
-    cus_lock_give(&events_lock);
-    return engine && !cus_events_issued(engine, *number) ? engine : NULL;
+struct cus_event_record cus_events_last(CUevent handle) {
+    struct table *table = table_of(handle);
+    const struct event *event = find(table, handle);
+    struct cus_event_record last = event ? event->last : (struct cus_event_record){NULL, 0, 0};
+    cus_lock_give(&table->lock);
+    return last;
 }
 
-void cus_events_forget(void) {
-    cus_lock_take(&events_lock);
-    struct event *event, *next;
-    HASH_ITER(hh, events, event, next)
-    drop(event);
-    cus_lock_give(&events_lock);
+void cus_events_forget(CUcontext context) {
+    for (struct table *table = tables; table < tables + TABLES; table++) {
+        struct event *event, *next;
+        cus_lock_take(&table->lock);
+        HASH_ITER(hh, table->events, event, next) {
+            if (context && event->context != context)
+                continue;
+            HASH_DEL(table->events, event);
+            cus_mem_free(event);
+        }
+        cus_lock_give(&table->lock);
+    }
 }

@@ -9,20 +9,31 @@
 
 /* The program made this event in this context. */
 void cus_events_made(CUevent event, CUcontext context);
-/* The event is destroyed, or graph nodes of the program or another process name it: no record of it
- * is deferred from here on. */
 void cus_events_gone(CUevent event);
+/* Graph nodes of the program or another process name the event: no record of it is deferred from
+ * here on. */
+void cus_events_named(CUevent event);
 /* What a record of the event needs. False: it may not be deferred. */
 bool cus_events_find(CUevent event, CUcontext *context, uint64_t *generation);
 
-/* A record of the event was deferred on this engine. Engine lock held. */
-void cus_events_deferred(struct cus_engine *engine, CUevent event);
-/* The engine whose deferred record the event waits for, and the record's number there. NULL:
- * none. */
-struct cus_engine *cus_events_pending(CUevent event, uint64_t *number);
-/* The record of this number is issued, or lost. */
-static inline bool cus_events_issued(const struct cus_engine *engine, uint64_t number) {
-    return number <= __atomic_load_n(&engine->records.issued, __ATOMIC_ACQUIRE);
+/* The event is recorded on this engine by the program's own call. Engine lock held, here and
+ * below. */
+void cus_events_recorded(struct cus_engine *engine, CUevent event);
+/* A record of the event was deferred on this engine, as op `at` of the segment. True: so was the
+ * event's last record, as op `*before`, and nobody has seen that one. */
+bool cus_events_deferred(struct cus_engine *engine, CUevent event, uint32_t at, uint32_t *before);
+
+/* The last record of an event. */
+struct cus_event_record {
+    struct cus_engine *engine; /* NULL: none is known */
+    uint64_t number;           /* among the engine's deferred records; 0: it was not deferred */
+    uint64_t ops;              /* ops of the stream up to it */
+};
+struct cus_event_record cus_events_last(CUevent event);
+/* Is a record with this number issued, or lost? */
+static inline bool cus_events_issued(struct cus_event_record record) {
+    return !record.engine ||
+           record.number <= __atomic_load_n(&record.engine->records.issued, __ATOMIC_ACQUIRE);
 }
 /* All records up to this number are issued. Engine lock held. */
 static inline void cus_events_issue(struct cus_engine *engine, uint64_t number) {
@@ -30,7 +41,8 @@ static inline void cus_events_issue(struct cus_engine *engine, uint64_t number) 
         __atomic_store_n(&engine->records.issued, number, __ATOMIC_RELEASE);
 }
 
-/* Any context may have gone, and its events with it. */
-void cus_events_forget(void);
+/* The context has gone, and its events with it; NULL: any context may have. Nothing is deferred
+ * there. */
+void cus_events_forget(CUcontext context);
 
 #endif

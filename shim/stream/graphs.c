@@ -89,8 +89,10 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
     uint32_t n = engine->view.segment->n;
     struct cus_exec_op *ops = cus_mem_alloc(n * sizeof *ops);
     for (uint32_t i = 0; ops && i < n; i++) {
-        ops[i].kind = (struct cus_kind *)(uintptr_t)engine->view.segment->places[i].kind;
-        ops[i].values = cus_plan_values(plan, i);
+        const struct cus_kind *kind = engine->view.segment->places[i].kind;
+        ops[i] = (struct cus_exec_op){.kind = (struct cus_kind *)(uintptr_t)kind,
+                                      .values = cus_plan_values(plan, i),
+                                      .absent = cus_plan_is_absent(plan, i)};
     }
     bool advised = engine->view.segment->advised;
     engine->view.segment->advised = false; /* advice is tried once */

@@ -141,7 +141,7 @@ void cus_engine_context_gone(void) {
     for (struct cus_context *context = cus_streams_contexts(); context; context = context->next)
         forget_context(context);
     forget_memory();
-    cus_events_forget();
+    cus_events_forget(NULL);
 }
 
 /* Closes the engine of a dead context, without asking the driver about anything in that context. */
@@ -159,7 +159,6 @@ void cus_engine_context_ended(CUcontext handle) {
         context = context->next;
     if (!context)
         return;
-    cus_events_forget();
     struct cus_garbage garbage = cus_kinds_detach(context);
     cus_watchdog_hold();
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
@@ -174,6 +173,7 @@ void cus_engine_context_ended(CUcontext handle) {
     cus_kinds_free(garbage);
     forget_context(context);
     forget_memory();
+    cus_events_forget(handle);
 }
 
 void cus_engine_memory_gone(void) {

@@ -76,7 +76,7 @@ static struct cus_freed reserve(struct cus_engine *engine, const uint32_t *nodes
         struct cus_exec_op *ops = cus_mem_alloc(nodes[i] * sizeof *ops);
         enum cus_fallback why = CUS_FALLBACK_NO_MEMORY;
         for (uint32_t k = 0; ops && k < nodes[i]; k++)
-            ops[k] = (struct cus_exec_op){(struct cus_kind *)(uintptr_t)kind, values};
+            ops[k] = (struct cus_exec_op){(struct cus_kind *)(uintptr_t)kind, values, false};
         going = ops && cus_graphs_fit(room.nodes + nodes[i]) &&
                 cus_exec_build(cus_process.driver, engine->capture_stream, ops, nodes[i], NULL,
                                &made[room.graphs], &why);

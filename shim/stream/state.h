@@ -198,10 +198,10 @@ struct cus_engine {
     uint64_t free_bytes;
     struct cus_pool *free_pool;
     struct cus_engine *next_free;
-    /* Numbers of the last record of an event that was deferred, submitted, and issued (events.c).
-     * They never go back. Lock; `issued` is atomic. */
+    /* Numbers of the last record of an event that was deferred, was in front of the segment, was
+     * submitted, and is issued (events.c). They never go back. Lock; `issued` is atomic. */
     struct {
-        uint64_t deferred, submitted, issued;
+        uint64_t deferred, begun, submitted, issued;
     } records;
     /* Lock: the kinds of plain launches found last, by a hash of the function. With these, threads
      * need not take the context's lock for each op that is not the expected one. Cleared whenever

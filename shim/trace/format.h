@@ -228,6 +228,7 @@ enum cst_what {
     CST_CALL_OFF,       /* nothing is deferred any more */
     CST_CALL_DRAIN,     /* the program ends */
     CST_CALL_WAITED,    /* the host has seen the stream complete, by the named call */
+    CST_CALL_EVENT, /* the call may see an event; value: its handle, as in the params of records */
 };
 
 enum cst_scope { /* stream, thread, context, context and thread, process (cuda_api.def) */

@@ -44,8 +44,8 @@ static bool plant_swapped(struct cus_verify *v, CUstream idle, struct cus_plante
     struct cus_exec *exec;
     for (uint32_t i = 0; ops && i < v->n; i++) {
         uint32_t from = i == at ? at + 1 : i == at + 1 ? at : i;
-        ops[i].kind = (struct cus_kind *)(uintptr_t)v->ops[from].kind;
-        ops[i].values = v->ops[from].requested;
+        ops[i] = (struct cus_exec_op){.kind = (struct cus_kind *)(uintptr_t)v->ops[from].kind,
+                                      .values = v->ops[from].requested};
     }
     bool built = ops && cus_exec_build(v->driver, idle, ops, v->n, NULL, &exec, &why);
     cus_mem_free(ops);

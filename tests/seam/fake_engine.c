@@ -288,6 +288,12 @@ void cus_engine_event_seen(CUevent event, unsigned row) {
 void cus_engine_event_named(CUevent event, unsigned row) {
     seam_log("engine event_named %llx %s", (unsigned long long)(uintptr_t)event, cus_api_name(row));
 }
+void cus_engine_event_gone(CUevent event, unsigned row) {
+    seam_log("engine event_gone %llx %s", (unsigned long long)(uintptr_t)event, cus_api_name(row));
+}
+bool cus_engine_event_withheld(CUevent event) {
+    return (uintptr_t)event == 0x777f;
+}
 /* Events 0x7770 to 0x777f may be deferred. */
 bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigned row) {
     char text[64];

@@ -249,6 +249,7 @@ static void events(void) {
     start();
     word made[2] = {0x7771, 0};
     float ms;
+    CHECK(CALL(cuEventQuery, (word)0x777f) == CUDA_ERROR_NOT_READY); /* another thread defers it */
     CALL(cuEventCreate, made, (word)0);
     CALL(cuEventCreate, made, (word)CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
     CALL(cuEventRecord, (word)0x7771, (word)0x51);

@@ -202,6 +202,30 @@ TEST(Hostloop, StreamOrderedMemoryCutsNoSegment) {
     }
 }
 
+// A record cuts no segment. Of the records of one event that nobody looks at, only the last one of a
+// segment has a node.
+TEST(Hostloop, RecordsCutNoSegment) {
+    const int steps = 300, all = WARMUP + steps;
+    for (const char *program : {"hostloop_driver", "hostloop_shared"}) {
+        auto run = [&](std::vector<std::string> pattern) {
+            Outcome outcome = Hostloop(program, With(pattern, {"--steps", std::to_string(steps)}),
+                                       true, {{"CUSPLICE_DEMOTE", "no"}});
+            EXPECT_EQ(outcome.result.status, 0) << outcome.Describe();
+            return outcome;
+        };
+        Outcome none = run({}), each = run({"--record-every", "8"}),
+                one = run({"--record-every", "3", "--record-events", "1"});
+        double records = each.stats.Number("ops.records");
+        EXPECT_EQ(records, all * (LAUNCHES / 8));
+        EXPECT_GE(each.stats.Number("issued.in_graphs"),
+                  0.9 * (each.stats.Number("ops.launches") + records));
+        EXPECT_LE(each.stats.Number("graph_launches"), none.stats.Number("graph_launches") + all);
+        EXPECT_EQ(one.stats.Number("ops.records"), all * (LAUNCHES / 3));
+        EXPECT_LE(one.calls.Number("cuEventRecordWithFlags"), one.stats.Number("built"));
+        EXPECT_GT(one.calls.Number("cuEventRecordWithFlags"), 0);
+    }
+}
+
 TEST(Hostloop, VerifyFindsNoDifferenceInGrowingSharedMemoryAndNewBlocks) {
     const std::string file = TempDir() + "/report";
     Outcome run = Hostloop("hostloop_driver", {"--shared-every", "4", "--block-every", "10"}, true,

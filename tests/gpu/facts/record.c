@@ -230,6 +230,106 @@ static void both_ways(int node_last) {
                 said(fact_query(event)));
 }
 
+/* One exec is launched twice, each time behind a gate; between the launches another stream waits
+ * for its event: for the first launch alone? */
+static void twice_waited(int flags) {
+    CUevent event = fact_event_done((unsigned)flags);
+    struct fact_chain chain = fact_chain();
+    fact_chain_touch(&chain);
+    fact_chain_record(&chain, event);
+    CUgraphExec exec = fact_chain_exec(&chain);
+    struct fact_chain wait = fact_chain();
+    int second = fact_gate();
+    fact_chain_spin(&wait, second);
+    CUgraphExec between = fact_chain_exec(&wait);
+    int first = fact_gate_close(lab.a);
+    CALL(cuGraphLaunch, (exec, lab.a));
+    CALL(cuStreamWaitEvent, (lab.b, event, 0));
+    fact_touch(lab.b, lab.memory);
+    CALL(cuGraphLaunch, (between, lab.a));
+    CALL(cuGraphLaunch, (exec, lab.a));
+    bool early = fact_done(lab.b, SOON_MS);
+    fact_gate_open(first);
+    bool goes_on = fact_done(lab.b, LONG_MS);
+    CUresult query = fact_query(event);
+    fact_gate_open(second);
+    CALL(cuStreamSynchronize, (lab.a));
+    fact_say("the other stream %s, and goes on %s", early ? "does not wait" : "waits",
+             goes_on ? "behind the first launch" : "behind the second launch");
+    fact_detail("between the launches the event is %s, at the end %s", said(query),
+                said(fact_query(event)));
+}
+
+/* The node's first event is destroyed, then the exec gets others, each of which is destroyed once
+ * it is set no more; at last exec and graph go. */
+static void replaced(int in_flight) {
+    enum { TIMES = 200, OTHERS = 32 };
+    unsigned wrong = 0, refused = 0;
+    for (int i = 0; i < TIMES; i++) {
+        CUevent event = fact_event_done(i % 2 ? 0 : CU_EVENT_DISABLE_TIMING);
+        struct fact_chain chain = fact_chain();
+        fact_chain_touch(&chain);
+        CUgraphNode node = fact_chain_record(&chain, event);
+        CUgraphExec exec = fact_chain_exec(&chain);
+        CALL(cuEventDestroy_v2, (event));
+        CUevent others[OTHERS];
+        for (int k = 0; k < OTHERS; k++)
+            others[k] = fact_event(k % 3 ? 0 : CU_EVENT_DISABLE_TIMING);
+        for (int k = 0; k < 3; k++) {
+            refused += cu.cuGraphExecEventRecordNodeSetEvent(exec, node, others[k]) != CUDA_SUCCESS;
+            int gate = fact_gate_close(lab.a);
+            CALL(cuGraphLaunch, (exec, lab.a));
+            wrong += fact_query(others[k]) != CUDA_ERROR_NOT_READY;
+            if (in_flight)
+                CALL(cuEventDestroy_v2, (others[k]));
+            fact_gate_open(gate);
+            CALL(cuStreamSynchronize, (lab.a));
+            if (!in_flight)
+                CALL(cuEventDestroy_v2, (others[k]));
+        }
+        CALL(cuGraphExecDestroy, (exec));
+        CALL(cuGraphDestroy, (chain.graph));
+        for (int k = 3; k < OTHERS; k++)
+            CALL(cuEventDestroy_v2, (others[k]));
+    }
+    fact_say("%d graphs with 4 events each: %u sets refused, %u launches not seen", TIMES, refused,
+             wrong);
+    fact_detail("each event was destroyed %s; at the end exec and graph were destroyed",
+                in_flight ? "while its launch was in flight" : "behind its launch");
+}
+
+/* A programmatic launch is captured directly behind a record. */
+static void programmatic(int arg) {
+    (void)arg;
+    CUevent event = fact_event_done(0);
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    struct fact_call record, launch, end, run;
+    void *target[] = {&lab.memory};
+    CUlaunchAttribute attr = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    attr.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config = {.gridDimX = 1,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 1,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = lab.b,
+                             .attrs = &attr,
+                             .numAttrs = 1};
+    CALL(cuStreamBeginCapture_v2, (lab.b, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CALL(cuLaunchKernelEx, (&config, lab.touch, target, NULL));
+    WATCH(record, cuEventRecordWithFlags, (event, lab.b, CU_EVENT_RECORD_EXTERNAL));
+    WATCH(launch, cuLaunchKernelEx, (&config, lab.touch, target, NULL));
+    WATCH(end, cuStreamEndCapture, (lab.b, &graph));
+    CALL(cuGraphInstantiateWithFlags, (&exec, graph, 0));
+    WATCH(run, cuGraphLaunch, (exec, lab.a));
+    CALL(cuStreamSynchronize, (lab.a));
+    fact_say("record %s, launch %s, end %s; the graph's launch %s", fact_call_text(record),
+             fact_call_text(launch), fact_call_text(end), fact_call_text(run));
+    fact_detail("a programmatic launch, a record node by capture, a programmatic launch");
+}
+
 const struct fact_trial fact_record[] = {
     {"record-node/timed", record_node, 0, 0},
     {"record-node/untimed", record_node, CU_EVENT_DISABLE_TIMING, 0},
@@ -243,5 +343,10 @@ const struct fact_trial fact_record[] = {
     {"record-two-in-flight", two_in_flight, 0, 0},
     {"record-node-later", both_ways, 1, 0},
     {"record-node-earlier", both_ways, 0, 0},
+    {"record-twice-waited/timed", twice_waited, 0, 0},
+    {"record-twice-waited/untimed", twice_waited, CU_EVENT_DISABLE_TIMING, 0},
+    {"record-replaced", replaced, 0, 20000},
+    {"record-replaced/in-flight", replaced, 1, 20000},
+    {"record-programmatic", programmatic, 0, 0},
     {0},
 };
