@@ -125,8 +125,46 @@ static void upload(int arg) {
     forms_say(forms, 5, "us for 10 kernels, a copy in front");
 }
 
+/* A copy from pageable memory behind a gate, whose source changes once the call is back. */
+static void upload_source(int bytes) {
+    unsigned char *source = malloc((size_t)bytes), first = 0, last = 0;
+    CUdeviceptr target = fact_memory((size_t)bytes);
+    struct fact_call copy;
+    CUmemorytype type = 0;
+    unsigned managed = 0;
+    int access = 0;
+    size_t size = 0;
+    CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                 CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {&type, &managed, &size};
+    CALL(cuDeviceGetAttribute, (&access, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, lab.device));
+    CUresult asked = cu.cuPointerGetAttributes(3, ids, values, (CUdeviceptr)(uintptr_t)source);
+    memset(source, 1, (size_t)bytes);
+    int gate = fact_gate_close(lab.a);
+    WATCH(copy, cuMemcpyHtoDAsync_v2, (target, source, (size_t)bytes, lab.a));
+    memset(source, 2, (size_t)bytes);
+    fact_gate_open(gate);
+    CALL(cuStreamSynchronize, (lab.a));
+    CALL(cuMemcpyDtoH_v2, (&first, target, 1));
+    CALL(cuMemcpyDtoH_v2, (&last, target + (CUdeviceptr)bytes - 1, 1));
+    fact_say("the call %s, and the device gets what the source held %s", fact_call_text(copy),
+             first == 1 && last == 1   ? "at the call"
+             : first == 2 && last == 2 ? "behind the call"
+                                       : "partly at the call");
+    fact_detail("PAGEABLE_MEMORY_ACCESS %d; attributes of the source: %s, type %d, managed %u, %zu "
+                "bytes",
+                access, asked == CUDA_SUCCESS ? "success" : fact_code(asked), (int)type, managed,
+                size);
+}
+
 const struct fact_trial fact_host[] = {
     {"host-node", host_node, 0, 0},
     {"upload-node", upload, 0, 0},
+    {"upload-source/4", upload_source, 4, 0},
+    {"upload-source/1KB", upload_source, 1 << 10, 0},
+    {"upload-source/16KB", upload_source, 16 << 10, 0},
+    {"upload-source/64KB", upload_source, 64 << 10, 0},
+    {"upload-source/65KB", upload_source, 65 << 10, 0},
+    {"upload-source/1MB", upload_source, 1 << 20, 0},
     {0},
 };

@@ -263,7 +263,7 @@ static void twice_waited(int flags) {
 /* The node's first event is destroyed, then the exec gets others, each of which is destroyed once
  * it is set no more; at last exec and graph go. */
 static void replaced(int in_flight) {
-    enum { TIMES = 200, OTHERS = 32 };
+    enum { TIMES = 20, OTHERS = 32 };
     unsigned wrong = 0, refused = 0;
     for (int i = 0; i < TIMES; i++) {
         CUevent event = fact_event_done(i % 2 ? 0 : CU_EVENT_DISABLE_TIMING);

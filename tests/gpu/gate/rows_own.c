@@ -181,26 +181,32 @@ static void set_params_in_flight(struct gate *g) {
     set_params(g, true);
 }
 
-/* A node that records an event: captured, and given another event while its exec is in flight. */
+/* A node that records an event is captured. */
 static void record_node(struct gate *g) {
+    relaxed(g);
+    CUevent event = gate_event(g, CU_EVENT_DEFAULT);
+    CUstream stream = gate_stream(g);
+    void *parameters[] = {&g->memory2};
+    MEASURE(STEP(cuStreamBeginCapture_v2, (stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+            STEP_LAUNCH(stream);
+            STEP(cuEventRecordWithFlags, (event, stream, CU_EVENT_RECORD_EXTERNAL));
+            STEP(cuStreamEndCapture, (stream, OUT(CUgraph, 0))));
+    TRY(cuGraphDestroy, (*OUT(CUgraph, 0)));
+    TRY(cuStreamDestroy_v2, (stream));
+}
+
+/* Such a node is given another event while its exec is in flight. */
+static void set_event(struct gate *g) {
     relaxed(g);
     CUgraphNode node = NULL, record = NULL;
     CUgraph graph = gate_graph(g, NODES, &node);
     CUevent event = gate_event(g, CU_EVENT_DEFAULT), other = gate_event(g, CU_EVENT_DEFAULT);
     TRY(cuGraphAddEventRecordNode, (&record, graph, &node, 1, event));
     CUgraphExec exec = gate_exec(g, graph);
-    CUstream stream = gate_stream(g);
-    void *parameters[] = {&g->memory2};
     gate_now(g);
     TRY(cuGraphLaunch, (exec, g->busy));
-    MEASURE(STEP(cuStreamBeginCapture_v2, (stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-            STEP_LAUNCH(stream);
-            STEP(cuEventRecordWithFlags, (other, stream, CU_EVENT_RECORD_EXTERNAL));
-            STEP(cuStreamEndCapture, (stream, OUT(CUgraph, 0)));
-            STEP(cuGraphExecEventRecordNodeSetEvent, (exec, record, other)));
+    MEASURE(STEP(cuGraphExecEventRecordNodeSetEvent, (exec, record, other)));
     TRY(cuCtxSynchronize, ());
-    TRY(cuGraphDestroy, (*OUT(CUgraph, 0)));
-    TRY(cuStreamDestroy_v2, (stream));
     TRY(cuGraphExecDestroy, (exec));
     TRY(cuGraphDestroy, (graph));
 }
@@ -432,6 +438,7 @@ const struct gate_row gate_own_rows[] = {
     {"own:set-params-idle", "OWN", set_params_idle, NULL, false},
     {"own:set-params-in-flight", "OWN", set_params_in_flight, NULL, false},
     {"own:record-node", "OWN", record_node, NULL, false},
+    {"own:set-event", "OWN", set_event, NULL, false},
     {"own:launch", "OWN", launch, NULL, false},
     {"own:launch-first", "OWN", launch_first, NULL, false},
     {"own:launch-kinds", "OWN", launch_kinds, NULL, false},
