@@ -5,6 +5,8 @@
 #include "tests/gpu/facts/facts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { KERNELS = 10, ROUNDS = 200, SMALL = 4, LARGE = 16384 };
 
