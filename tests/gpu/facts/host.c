@@ -159,9 +159,27 @@ static void upload_source(int bytes) {
                 size);
 }
 
+/* A copy to pageable memory behind a gate: does the call wait for it? */
+static void download(int bytes) {
+    unsigned char *target = malloc((size_t)bytes);
+    CUdeviceptr source = fact_memory((size_t)bytes);
+    struct fact_call copy;
+    fact_gate_close(lab.a);
+    WATCH(copy, cuMemcpyDtoHAsync_v2, (target, source, (size_t)bytes, lab.a));
+    CUresult behind = cu.cuStreamQuery(lab.a);
+    fact_say("the call %s; the stream is then %s", fact_call_text(copy),
+             behind == CUDA_SUCCESS ? "complete" : fact_code(behind));
+    CALL(cuStreamSynchronize, (lab.a));
+    free(target);
+}
+
 const struct fact_trial fact_host[] = {
     {"host-node", host_node, 0, 0},
     {"upload-node", upload, 0, 0},
+    {"download/1", download, 1, 0},
+    {"download/4", download, 4, 0},
+    {"download/16KB", download, 16 << 10, 0},
+    {"download/1MB", download, 1 << 20, 0},
     {"upload-source/4", upload_source, 4, 0},
     {"upload-source/1KB", upload_source, 1 << 10, 0},
     {"upload-source/16KB", upload_source, 16 << 10, 0},

@@ -298,6 +298,36 @@ static void replaced(int in_flight) {
                 in_flight ? "while its launch was in flight" : "behind its launch");
 }
 
+/* The event of a node is destroyed before the exec gets another one. */
+enum { LAUNCHED = 1, AWAY = 2, TEMPLATE = 4 };
+static void set_behind(int how) {
+    CUevent old = fact_event_done(0), next = fact_event_done(0), away = fact_event_done(0);
+    struct fact_chain chain = fact_chain();
+    struct fact_call set = {0};
+    fact_chain_touch(&chain);
+    CUgraphNode node = fact_chain_record(&chain, old);
+    CUgraphExec exec = fact_chain_exec(&chain);
+    if (how & LAUNCHED)
+        CALL(cuGraphLaunch, (exec, lab.a));
+    CALL(cuStreamSynchronize, (lab.a));
+    if (how & AWAY)
+        CALL(cuGraphExecEventRecordNodeSetEvent, (exec, node, away));
+    CALL(cuEventDestroy_v2, (old));
+    if (how & TEMPLATE)
+        CALL(cuGraphEventRecordNodeSetEvent, (node, away));
+    WATCH(set, cuGraphExecEventRecordNodeSetEvent, (exec, node, next));
+    int gate = fact_gate_close(lab.a);
+    CUresult launch = cu.cuGraphLaunch(exec, lab.a);
+    CUresult query = fact_query(next);
+    fact_gate_open(gate);
+    CALL(cuStreamSynchronize, (lab.a));
+    fact_say("set %s; the launch %s; the new event is %s", fact_call_text(set), said(launch),
+             said(query));
+    fact_detail("%s%s%s", how & LAUNCHED ? "launched with the old event before" : "never launched",
+                how & AWAY ? ", set to a third event before the old one was destroyed" : "",
+                how & TEMPLATE ? ", the graph's own node set to a third event behind that" : "");
+}
+
 /* A programmatic launch is captured directly behind a record. */
 static void programmatic(int arg) {
     (void)arg;
@@ -347,6 +377,11 @@ const struct fact_trial fact_record[] = {
     {"record-twice-waited/untimed", twice_waited, CU_EVENT_DISABLE_TIMING, 0},
     {"record-replaced", replaced, 0, 20000},
     {"record-replaced/in-flight", replaced, 1, 20000},
+    {"record-set-behind", set_behind, 0, 0},
+    {"record-set-behind/launched", set_behind, LAUNCHED, 0},
+    {"record-set-behind/away", set_behind, LAUNCHED | AWAY, 0},
+    {"record-set-behind/template", set_behind, LAUNCHED | TEMPLATE, 0},
+    {"record-set-behind/template-first", set_behind, TEMPLATE, 0},
     {"record-programmatic", programmatic, 0, 0},
     {0},
 };
