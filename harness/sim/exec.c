@@ -319,9 +319,19 @@ CUSIM_LOCKED(cuGraphExecHostNodeSetParams,
     return set_node(exec, node, CU_GRAPH_NODE_TYPE_HOST, made, work);
 }
 
+/* Is the event of an event node the one that it was? */
+static bool is_alive(const struct cusim_work *work) {
+    return cusim_handle_is(work->event.event, CUSIM_EVENT) &&
+           ((struct cusim_event *)work->event.event)->raw == work->event.id;
+}
+
 CUSIM_LOCKED(cuGraphExecEventRecordNodeSetEvent,
              (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event)) {
     struct cusim_work *work = NULL;
+    struct cusim_entry *entry = entry_get(exec_get(exec), node, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+    /* As driver 580 does it (tests/gpu/DRIVER.md). */
+    if (entry && !is_alive(exec_get(exec)->plan->work[entry->index]))
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult made = cusim_work_of_event(CUSIM_WORK_RECORD, event, &work);
     return set_node(exec, node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, made, work);
 }

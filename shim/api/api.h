@@ -70,10 +70,12 @@ enum cus_act {
     CUS_ACT_QUERY,                     /* the same; also a flush of scope T if the stream is not
                                         * ready */
     CUS_ACT_POLL, /* the event's deferred record is issued; a flush if the event is not ready */
-    CUS_ACT_EVENT_MADE,  /* afterwards *first argument is a known event */
-    CUS_ACT_RECORD,      /* may be deferred; else the event's deferred record is issued; flush */
-    CUS_ACT_ALLOC,       /* flush; if memory ran out, graphs are destroyed and the call is made once
-                          * more */
+    CUS_ACT_EVENT_MADE, /* afterwards *first argument is a known event */
+    CUS_ACT_EVENT_GOES, /* flush; the event's deferred record is issued; the call is put off while a
+                         * node of a graph holds the event */
+    CUS_ACT_RECORD,     /* may be deferred; else the event's deferred record is issued; flush */
+    CUS_ACT_ALLOC,      /* flush; if memory ran out, graphs are destroyed and the call is made once
+                         * more */
     CUS_ACT_ALLOC_ASYNC, /* as ALLOC, but flushes only if the allocation may not come before what is
                           * deferred */
     CUS_ACT_FREE_ASYNC,  /* may be deferred; else flush, unless nothing is deferred on its stream */

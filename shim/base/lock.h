@@ -22,7 +22,8 @@ enum cus_rank {
     CUS_RANK_CONTEXT,
     CUS_RANK_REGISTRY,
     CUS_RANK_KEEP,
-    CUS_RANK_INNERMOST
+    CUS_RANK_INNERMOST,
+    CUS_RANK_HELD /* of events that nodes hold: taken beneath the lock of builds */
 };
 
 struct cus_lock {

@@ -13,6 +13,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/graph/chain.h"
+#include "shim/graph/held.h"
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
 
@@ -27,7 +28,8 @@ struct requested {
 
 /* A node's params are read from the driver at its first patch: most nodes are never patched. */
 struct node {
-    bool read; /* `as` holds the driver's answer, not `requested` */
+    bool read;  /* `as` holds the driver's answer, not `requested` */
+    bool holds; /* a record: the node holds `as.event` (held.h) */
     /* The node describes its operation in another way than the call did, so it is not patched. */
     bool odd;
     union {
@@ -35,6 +37,7 @@ struct node {
         CUDA_KERNEL_NODE_PARAMS_v2 kernel;
         CUDA_MEMSET_NODE_PARAMS_v1 memset;
         CUDA_MEMCPY3D_v2 copy;
+        CUevent event; /* of a record */
     } as;
 };
 
@@ -204,6 +207,13 @@ static bool attributes_kept(const struct cus_driver *driver, CUgraphNode node,
     return true;
 }
 
+/* False: no memory. */
+static bool note_event(struct node *node, const struct cus_exec_op *op) {
+    node->as.event = cus_issue_event(op->values);
+    node->holds = cus_held_add(node->as.event);
+    return node->holds;
+}
+
 static void note_requested(struct requested *requested, const struct cus_exec_op *op) {
     struct cus_memset_params memset;
     struct cus_copy_params copy;
@@ -264,7 +274,12 @@ static bool build_captured(const struct cus_driver *driver, CUstream stream,
             ops[i].kind->deferrable = false;
             return false;
         }
-        note_requested(&exec->nodes[i].as.requested, &ops[i]);
+        if (ops[i].kind->type != CUS_OP_RECORD) {
+            note_requested(&exec->nodes[i].as.requested, &ops[i]);
+        } else if (!note_event(&exec->nodes[i], &ops[i])) {
+            *why = CUS_FALLBACK_NO_MEMORY;
+            return false;
+        }
     }
     *why = CUS_FALLBACK_INSTANTIATE;
     return driver->cuGraphInstantiateWithFlags(&exec->exec, exec->graph, 0) == CUDA_SUCCESS;
@@ -404,10 +419,17 @@ static CUresult patch_memset(const struct cus_driver *driver, CUcontext context,
 
 static CUresult patch_record(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i,
                              const struct cus_values *values) {
-    struct cus_record_params requested;
-    memcpy(&requested, values->params, sizeof requested);
-    return driver->cuGraphExecEventRecordNodeSetEvent(exec->exec, exec->handles[i],
-                                                      (CUevent)(uintptr_t)requested.event);
+    struct node *node = &exec->nodes[i];
+    CUevent before = node->as.event, event = cus_issue_event(values);
+    if (!cus_held_add(event))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result =
+        driver->cuGraphExecEventRecordNodeSetEvent(exec->exec, exec->handles[i], event);
+    bool set = result == CUDA_SUCCESS;
+    cus_held_drop(set ? before : event);
+    if (set)
+        node->as.event = event;
+    return result;
 }
 
 static CUresult patch_copy(const struct cus_driver *driver, CUcontext context,
@@ -480,6 +502,9 @@ void cus_exec_destroy(const struct cus_driver *driver, struct cus_exec *exec) {
             driver->cuGraphDestroy(exec->graph);
         cus_relax_end(driver, relaxed);
     }
+    for (uint32_t i = 0; i < exec->n; i++)
+        if (exec->nodes[i].holds)
+            cus_held_drop(exec->nodes[i].as.event);
     cus_mem_shrink(exec);
 }
 

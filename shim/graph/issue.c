@@ -82,7 +82,7 @@ static CUresult issue_copy(const struct cus_driver *driver, const struct cus_kin
     }
 }
 
-static CUevent event_of(const struct cus_values *values) {
+CUevent cus_issue_event(const struct cus_values *values) {
     struct cus_record_params params;
     memcpy(&params, values->params, sizeof params);
     return (CUevent)(uintptr_t)params.event;
@@ -91,7 +91,8 @@ static CUevent event_of(const struct cus_values *values) {
 CUresult cus_issue_into_capture(const struct cus_driver *driver, const struct cus_kind *kind,
                                 const struct cus_values *values, CUstream stream) {
     if (kind->type == CUS_OP_RECORD)
-        return driver->cuEventRecordWithFlags(event_of(values), stream, CU_EVENT_RECORD_EXTERNAL);
+        return driver->cuEventRecordWithFlags(cus_issue_event(values), stream,
+                                              CU_EVENT_RECORD_EXTERNAL);
     return cus_issue(driver, kind, values, stream);
 }
 
@@ -103,7 +104,7 @@ CUresult cus_issue(const struct cus_driver *driver, const struct cus_kind *kind,
     case CUS_OP_COPY:
         return issue_copy(driver, kind, values, stream);
     case CUS_OP_RECORD:
-        return driver->cuEventRecord(event_of(values), stream);
+        return driver->cuEventRecord(cus_issue_event(values), stream);
     default:
         return issue_launch(driver, kind, values, stream);
     }

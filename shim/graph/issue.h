@@ -16,6 +16,9 @@ enum { CUS_ISSUE_PARAMS_MAX = 256 };
 void **cus_issue_params(const struct cus_kind *kind, const struct cus_values *values,
                         void *pointers[CUS_ISSUE_PARAMS_MAX]);
 
+/* The event of a record. */
+CUevent cus_issue_event(const struct cus_values *values);
+
 /* Issues the op on `stream` (a legacy-ABI handle). The op's context is current. */
 CUresult cus_issue(const struct cus_driver *driver, const struct cus_kind *kind,
                    const struct cus_values *values, CUstream stream);

@@ -217,6 +217,13 @@ static CUresult around_event_made(const struct call *call) {
     return result;
 }
 
+static CUresult around_event_goes(const struct call *call) {
+    if (cus_api_rows[call->row].kind != CUS_CLASS_EVENT)
+        flush(call);
+    bool later = cus_engine_event_goes((CUevent)(uintptr_t)call->a[0], call->row);
+    return later ? CUDA_SUCCESS : pass_on(call);
+}
+
 static CUresult around_record(const struct call *call) {
     bool with_flags = call->row == CUS_ROW_cuEventRecordWithFlags ||
                       call->row == CUS_ROW_cuEventRecordWithFlags_ptsz;
@@ -482,6 +489,8 @@ static CUresult around(const struct call *call) {
         return around_poll(call);
     case CUS_ACT_EVENT_MADE:
         return around_event_made(call);
+    case CUS_ACT_EVENT_GOES:
+        return around_event_goes(call);
     case CUS_ACT_RECORD:
         return around_record(call);
     case CUS_ACT_ALLOC:

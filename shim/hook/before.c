@@ -118,9 +118,6 @@ static CUevent event_named(unsigned row, const struct cus_frame *frame) {
     for (int i = 0; i < 5; i++)
         a[i] = cus_frame_argument(frame, i);
     switch (row) {
-    case CUS_ROW_cuEventDestroy:
-    case CUS_ROW_cuEventDestroy_v2:
-        return (CUevent)(uintptr_t)a[0];
     case CUS_ROW_cuStreamWaitEvent:
     case CUS_ROW_cuStreamWaitEvent_ptsz:
     case CUS_ROW_cuGraphEventRecordNodeSetEvent:
@@ -155,10 +152,6 @@ static void before_event(unsigned row, const struct cus_frame *frame) {
     bool waits = cus_api_rows[row].act == CUS_ACT_EVENT;
     if (!event)
         return;
-    if (row == CUS_ROW_cuEventDestroy || row == CUS_ROW_cuEventDestroy_v2) {
-        cus_engine_event_gone(event, row);
-        return;
-    }
     /* With flags, the wait becomes a node of a graph that the program captures. */
     if (waits && !(uint32_t)cus_frame_argument(frame, 2))
         cus_engine_event_seen(event, row);
@@ -186,10 +179,6 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         cus_engine_shows(row);
         if (asks_number(row, frame))
             cus_engine_pool_numbers();
-        return;
-    }
-    if (cus_api_rows[row].kind == CUS_CLASS_EVENT) {
-        before_event(row, frame);
         return;
     }
     if (act == CUS_ACT_TAINT) {

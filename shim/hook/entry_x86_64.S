@@ -74,6 +74,7 @@ cus_hook_\symbol:
 #define STUB_QUERY(symbol) AROUND(symbol)
 #define STUB_POLL(symbol) AROUND(symbol)
 #define STUB_EVENT_MADE(symbol) AROUND(symbol)
+#define STUB_EVENT_GOES(symbol) AROUND(symbol)
 #define STUB_RECORD(symbol) AROUND(symbol)
 #define STUB_ALLOC(symbol) AROUND(symbol)
 #define STUB_ALLOC_ASYNC(symbol) AROUND(symbol)

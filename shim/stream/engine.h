@@ -206,8 +206,9 @@ void cus_engine_event_seen(CUevent event, unsigned row);
 /* The same; graph nodes of the program or another process may use the event, so no record of it is
  * deferred from here on. */
 void cus_engine_event_named(CUevent event, unsigned row);
-/* The same; the event is destroyed. */
-void cus_engine_event_gone(CUevent event, unsigned row);
+/* The same; the program destroys the event. True: a node of a graph holds it, so the library
+ * destroys it later, and the program's call has succeeded. */
+bool cus_engine_event_goes(CUevent event, unsigned row);
 /* Is the event's record deferred by another thread? Then a query need not wait for that thread: the
  * event is not ready. */
 bool cus_engine_event_withheld(CUevent event);

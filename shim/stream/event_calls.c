@@ -4,6 +4,7 @@
  */
 #include "shim/api/api.h"
 #include "shim/base/hazard.h"
+#include "shim/graph/held.h"
 #include "shim/stream/events.h"
 #include "shim/stream/flush.h"
 #include "shim/stream/streams.h"
@@ -43,10 +44,22 @@ static void tell_fork(struct cus_event_record record) {
     cus_engine_unlock(engine);
 }
 
+/* Destroys events that the program destroyed while a node held them, and that no node holds any
+ * more. The driver's call may sleep while another thread copies pageable memory (HAZARDS A16). */
+static void destroy_old(void) {
+    CUevent old[CUS_EVENTS_OLD];
+    if (cus_somebody_copies())
+        return;
+    unsigned n = cus_events_take_old(old);
+    for (unsigned i = 0; i < n; i++)
+        cus_process.driver->cuEventDestroy_v2(old[i]);
+}
+
 void cus_engine_event_made(CUevent event) {
     CUcontext current = current_context();
     if (current)
         cus_events_made(event, current);
+    destroy_old();
 }
 
 void cus_engine_event_seen(CUevent event, unsigned row) {
@@ -64,9 +77,13 @@ void cus_engine_event_named(CUevent event, unsigned row) {
     cus_engine_event_seen(event, row);
 }
 
-void cus_engine_event_gone(CUevent event, unsigned row) {
+bool cus_engine_event_goes(CUevent event, unsigned row) {
     cus_engine_event_seen(event, row);
+    bool later = CUS_HAZARD(B17) && cus_held(event) && cus_process.driver->cuEventDestroy_v2 &&
+                 cus_events_keep(event);
     cus_events_gone(event);
+    destroy_old();
+    return later;
 }
 
 bool cus_engine_event_withheld(CUevent event) {

@@ -13,6 +13,7 @@
 #include "shim/stream/events.h"
 
 #include "shim/base/mem.h"
+#include "shim/graph/held.h"
 
 enum {
     TABLES = 16,
@@ -36,6 +37,15 @@ static struct table {
     [0 ... TABLES - 1] = {.lock = CUS_LOCK_OF(CUS_RANK_INNERMOST)},
 };
 static uint64_t generations; /* atomic: given so far */
+
+/* Events that the program destroyed while nodes held them. */
+struct old {
+    CUevent handle;
+    CUcontext context;
+    struct old *next;
+};
+static struct cus_lock old_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
+static struct old *olds; /* old_lock; read without it as a hint */
 
 static struct table *table_of(CUevent handle) {
     struct table *table = &tables[(cus_hash_pointer(handle) >> 32) % TABLES];
@@ -132,7 +142,58 @@ struct cus_event_record cus_events_last(CUevent handle) {
     return last;
 }
 
+bool cus_events_keep(CUevent handle) {
+    CUcontext context = NULL;
+    struct table *table = table_of(handle);
+    const struct event *event = find(table, handle);
+    if (event)
+        context = event->context;
+    cus_lock_give(&table->lock);
+    struct old *old = event ? cus_mem_alloc(sizeof *old) : NULL;
+    if (!old)
+        return false;
+    *old = (struct old){.handle = handle, .context = context};
+    cus_lock_take(&old_lock);
+    old->next = olds;
+    __atomic_store_n(&olds, old, __ATOMIC_RELAXED);
+    cus_lock_give(&old_lock);
+    return true;
+}
+
+/* Takes out of `olds` up to CUS_EVENTS_OLD that are of the context, or (NULL) that no node
+ * holds. */
+static unsigned take_old(CUcontext context, CUevent handles[CUS_EVENTS_OLD]) {
+    struct old *taken = NULL;
+    unsigned n = 0;
+    cus_lock_take(&old_lock);
+    for (struct old **at = &olds; *at && n < CUS_EVENTS_OLD;) {
+        struct old *old = *at;
+        if (context ? old->context != context : cus_held(old->handle)) {
+            at = &old->next;
+            continue;
+        }
+        __atomic_store_n(at, old->next, __ATOMIC_RELAXED);
+        old->next = taken;
+        taken = old;
+        handles[n++] = old->handle;
+    }
+    cus_lock_give(&old_lock);
+    while (taken) {
+        struct old *old = taken;
+        taken = old->next;
+        cus_mem_free(old);
+    }
+    return n;
+}
+
+unsigned cus_events_take_old(CUevent handles[CUS_EVENTS_OLD]) {
+    return __atomic_load_n(&olds, __ATOMIC_RELAXED) ? take_old(NULL, handles) : 0;
+}
+
 void cus_events_forget(CUcontext context) {
+    CUevent lost[CUS_EVENTS_OLD];
+    while (context && take_old(context, lost) == CUS_EVENTS_OLD)
+        continue;
     for (struct table *table = tables; table < tables + TABLES; table++) {
         struct event *event, *next;
         cus_lock_take(&table->lock);

@@ -41,6 +41,13 @@ static inline void cus_events_issue(struct cus_engine *engine, uint64_t number) 
         __atomic_store_n(&engine->records.issued, number, __ATOMIC_RELEASE);
 }
 
+/* Events that the program destroyed while a node of a graph held them. Keeps one; false: it is not
+ * known, or there is no memory. Below: takes out those that no node holds any more. Returns how
+ * many. */
+enum { CUS_EVENTS_OLD = 16 };
+bool cus_events_keep(CUevent event);
+unsigned cus_events_take_old(CUevent old[CUS_EVENTS_OLD]);
+
 /* The context has gone, and its events with it; NULL: any context may have. Nothing is deferred
  * there. */
 void cus_events_forget(CUcontext context);

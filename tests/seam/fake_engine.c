@@ -288,8 +288,10 @@ void cus_engine_event_seen(CUevent event, unsigned row) {
 void cus_engine_event_named(CUevent event, unsigned row) {
     seam_log("engine event_named %llx %s", (unsigned long long)(uintptr_t)event, cus_api_name(row));
 }
-void cus_engine_event_gone(CUevent event, unsigned row) {
-    seam_log("engine event_gone %llx %s", (unsigned long long)(uintptr_t)event, cus_api_name(row));
+/* A node holds event 0x777d. */
+bool cus_engine_event_goes(CUevent event, unsigned row) {
+    seam_log("engine event_goes %llx %s", (unsigned long long)(uintptr_t)event, cus_api_name(row));
+    return (uintptr_t)event == 0x777d;
 }
 bool cus_engine_event_withheld(CUevent event) {
     return (uintptr_t)event == 0x777f;

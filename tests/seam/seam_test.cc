@@ -343,10 +343,10 @@ TEST_F(Seam, CallsThatNameAnEventComeBehindItsRecord) {
             "engine event_named 777c cuLaunchKernelEx",
             "engine launch 1 f=f1 stream=51:legacy dims=0,0,0,0,0,0,0 attrs=1 params=0 extra=0",
             "cuda cuLaunchKernelEx",
-            "engine event_gone 777d cuEventDestroy_v2",
-            "cuda cuEventDestroy_v2",
+            "engine event_goes 777d cuEventDestroy_v2",
+
             "engine flush P cuEventDestroy -",
-            "engine event_gone 777e cuEventDestroy",
+            "engine event_goes 777e cuEventDestroy",
             "cuda cuEventDestroy",
             "engine drain"}));
 }

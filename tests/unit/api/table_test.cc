@@ -328,8 +328,8 @@ TEST(Hazards, StreamOrderedAllocationIsStreamWork) {
 // B16: a record may be deferred, and nobody may see that it was.
 TEST(Hazards, WhatShowsAnEventComesBehindItsDeferredRecord) {
     ExpectRow("cuEventCreate", CUS_CLASS_EVENT, "NONE", CUS_ACT_EVENT_MADE);
-    ExpectRow("cuEventDestroy", CUS_CLASS_LIFE, "P", CUS_ACT_EVENT_OWN);
-    ExpectRow("cuEventDestroy_v2", CUS_CLASS_EVENT, "NONE", CUS_ACT_EVENT_OWN);
+    ExpectRow("cuEventDestroy", CUS_CLASS_LIFE, "P", CUS_ACT_EVENT_GOES);
+    ExpectRow("cuEventDestroy_v2", CUS_CLASS_EVENT, "NONE", CUS_ACT_EVENT_GOES);
     for (const char *name : {"cuEventQuery", "cuEventElapsedTime", "cuEventElapsedTime_v2"})
         ExpectRow(name, CUS_CLASS_SYNC, "T", CUS_ACT_POLL);
     for (const char *name : {"cuEventRecord", "cuEventRecordWithFlags"})
