@@ -6,6 +6,7 @@
 #include "shim/stream/events.h"
 #include "shim/stream/flush.h"
 #include "shim/stream/streams.h"
+#include "shim/stream/trace.h"
 
 static CUcontext current_context(void) {
     CUcontext context = NULL;
@@ -31,11 +32,25 @@ void cus_engine_event_made(CUevent event) {
         cus_events_made(event, current);
 }
 
-void cus_engine_event_seen(CUevent event, unsigned row) {
+static void see(CUevent event, unsigned row) {
     uint64_t number;
     struct cus_engine *engine = cus_events_pending(event, &number);
     if (engine && CUS_HAZARD(B16))
         issue(engine, number, row);
+}
+
+/* In a trace, so that a record is issued at this look in whatever way the trace is played. */
+static void see_traced(CUevent event, unsigned row) {
+    CUS_TRACE(.what = CST_CALL_EVENT_SEEN, .name = cus_trace_cause(row),
+              .value = (uint64_t)(uintptr_t)event);
+    see(event, row);
+}
+
+void cus_engine_event_seen(CUevent event, unsigned row) {
+    if (__builtin_expect(cus_recording(), 0) && cus_events_first_look(event))
+        see_traced(event, row);
+    else
+        see(event, row);
 }
 
 void cus_engine_event_named(CUevent event, unsigned row) {
@@ -58,7 +73,7 @@ bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigne
         engine = cus_streams_peek(thread, record->stream, current_context());
     /* The record before this one comes first. On the same stream it does by itself. */
     if (before && before != engine)
-        issue(before, number, row);
+        cus_engine_event_seen(record->event, row);
     /* A record orders nothing on other streams: what this thread defers there may stay deferred, as
      * long as the record itself is not. */
     if (thread->pending && thread->pending != engine)

@@ -23,6 +23,7 @@ struct event {
     uint64_t generation;
     struct cus_engine *engine; /* of the last record that was deferred; NULL: none was */
     uint64_t number;           /* of that record, among those of the engine */
+    bool unseen;               /* nobody has looked at it since it was recorded last */
     UT_hash_handle hh;
 };
 
@@ -75,8 +76,9 @@ void cus_events_gone(CUevent handle) {
 
 bool cus_events_find(CUevent handle, CUcontext *context, uint64_t *generation) {
     cus_lock_take(&events_lock);
-    const struct event *event = find(handle);
+    struct event *event = find(handle);
     if (event) {
+        event->unseen = true;
         *context = event->context;
         *generation = event->generation;
     }
@@ -101,6 +103,16 @@ struct cus_engine *cus_events_pending(CUevent handle, uint64_t *number) {
     *number = event ? event->number : 0;
     cus_lock_give(&events_lock);
     return engine && !cus_events_issued(engine, *number) ? engine : NULL;
+}
+
+bool cus_events_first_look(CUevent handle) {
+    cus_lock_take(&events_lock);
+    struct event *event = find(handle);
+    bool first = event && event->unseen;
+    if (event)
+        event->unseen = false;
+    cus_lock_give(&events_lock);
+    return first;
 }
 
 void cus_events_forget(void) {

@@ -12,7 +12,7 @@ void cus_events_made(CUevent event, CUcontext context);
 /* The event is destroyed, or graph nodes of the program or another process name it: no record of it
  * is deferred from here on. */
 void cus_events_gone(CUevent event);
-/* What a record of the event needs. False: it may not be deferred. */
+/* What a record of the event needs, which is made next. False: it may not be deferred. */
 bool cus_events_find(CUevent event, CUcontext *context, uint64_t *generation);
 
 /* A record of the event was deferred on this engine. Engine lock held. */
@@ -29,6 +29,9 @@ static inline void cus_events_issue(struct cus_engine *engine, uint64_t number) 
     if (engine->records.issued < number)
         __atomic_store_n(&engine->records.issued, number, __ATOMIC_RELEASE);
 }
+
+/* Somebody looks at the event: for the first time since such a record? For the trace. */
+bool cus_events_first_look(CUevent event);
 
 /* Any context may have gone, and its events with it. */
 void cus_events_forget(void);
