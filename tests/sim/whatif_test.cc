@@ -179,6 +179,19 @@ TEST(WhatIf, RecordsOfEventsEqualTheRun) {
     }
 }
 
+// A wait of another stream, or the host, looks at an event: its record is issued there, also when
+// it was issued at once in the recording.
+TEST(WhatIf, LooksAtEventsEqualTheRun) {
+    for (const char *name : {"two_streams", "streams_interleaved", "legacy_barriers"}) {
+        SCOPED_TRACE(name);
+        std::string path = NewPath(), none = NewPath();
+        Outcome recorded = RunWith(CaseOf(name), {{"CUSPLICE_RECORD", path}});
+        RunWith(CaseOf(name), {{"CUSPLICE_RECORD", none}, {"CUSPLICE_MODE", "eager"}});
+        EXPECT_EQ(Difference(recorded.stats, WhatIf(path, {}), "baseline."), "");
+        EXPECT_EQ(Difference(recorded.stats, WhatIf(none, {"--mode", "piecewise"}), "whatif."), "");
+    }
+}
+
 TEST(WhatIf, TakesTheRecordedRulesAndNotThoseOfHereAndNow) {
     std::string path = NewPath();
     Outcome recorded =
@@ -225,7 +238,7 @@ TEST(WhatIf, SaysWhatIsWrong) {
          "--eager add_scaler: no kernel of the trace has that name; the nearest is add_scalar"},
         {{"--eager", "api:cuMemsetD8Async", path},
          1,
-         "no memset or copy of the trace has that name; the nearest is cuMemset"},
+         "no memset, copy or record of the trace has that name; the nearest is cuMemset"},
         {{"--eager", "re:(", path}, 1, "re:("},
         {{"--set", "warmop=1", path}, 2, "warmup"},
         {{"--mode", "ful", path}, 2, "full"},
