@@ -107,7 +107,9 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
             ns += 1000;
             m.Call(ns, thread, "cuStreamSynchronize", CST_CALL_FLUSH, streams[0], CST_SCOPE_T);
             m.Call(ns + 10, thread, "cuStreamSynchronize", CST_CALL_STEP_END, streams[0]);
-            m.Call(ns + 20, thread, "", CST_CALL_BREAK);
+            m.Call(ns + 20, thread, "cuStreamSynchronize", CST_CALL_WAITED, streams[0]);
+            m.Call(ns + 30, thread, "cuEventQuery", CST_CALL_EVENT_SEEN);
+            m.Call(ns + 40, thread, "", CST_CALL_BREAK);
             ns += 1000;
         }
     }
@@ -115,7 +117,7 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
     ASSERT_EQ(Cusplice({"export", "--sqlite", database, trace}).Exit(), 0);
     Result r = Import(database, back);
     ASSERT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_TRUE(Has(r.err, "500 ops, 30 calls")) << r.err;
+    EXPECT_TRUE(Has(r.err, "500 ops, 50 calls")) << r.err;
     Trace before = OpenGood(trace), after = OpenGood(back);
     EXPECT_EQ(Ops(before.get()), Ops(after.get()));
     EXPECT_EQ(Calls(before.get()), Calls(after.get()));

@@ -182,7 +182,8 @@ TEST(WhatIf, RecordsOfEventsEqualTheRun) {
 // A wait of another stream, or the host, looks at an event: its record is issued there, also when
 // it was issued at once in the recording.
 TEST(WhatIf, LooksAtEventsEqualTheRun) {
-    for (const char *name : {"two_streams", "streams_interleaved", "legacy_barriers"}) {
+    for (const char *name :
+         {"two_streams", "streams_interleaved", "legacy_barriers", "event_query"}) {
         SCOPED_TRACE(name);
         std::string path = NewPath(), none = NewPath();
         Outcome recorded = RunWith(CaseOf(name), {{"CUSPLICE_RECORD", path}});
