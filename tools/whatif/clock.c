@@ -48,7 +48,6 @@ struct thread {
     double reached;           /* when that work was done, or the wait began, if that is later */
     uint64_t ops;             /* of the step that the wait ends */
     double busy;              /* the same */
-    struct lane *orders;      /* made to wait for an event last */
     bool measures;            /* a step began: */
     double from;              /* then, */
     uint64_t from_recorded;   /* as recorded */
@@ -385,13 +384,9 @@ static void call_ends(struct thread *thread, const struct cst_call *call) {
         if (strncmp(name, "cuEventRecord", 13) == 0) {
             here.event_end = lane_of_stream(call->stream)->end;
         } else if (strncmp(name, "cuStreamWaitEvent", 17) == 0) {
-            thread->orders = lane_of_stream(call->stream);
-            thread->orders->end = later(thread->orders->end, here.event_end);
+            struct lane *lane = lane_of_stream(call->stream);
+            lane->end = later(lane->end, here.event_end);
         }
-        break;
-    case CST_CALL_EVENT_SEEN: /* by a wait: it issued the record, which it is for */
-        if (thread->orders && strncmp(name, "cuStreamWaitEvent", 17) == 0)
-            thread->orders->end = later(thread->orders->end, here.event_end);
         break;
     case CST_CALL_STEP_END:
         wait_for(thread, call);

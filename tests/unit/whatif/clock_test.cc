@@ -293,7 +293,7 @@ TEST(Clock, EventsOrderStreams) {
     EXPECT_DOUBLE_EQ(t.step, 3000 + 500 + 90000 + 1000 + 700 + 2000);
 }
 
-// A record that is an op orders them as well, also if the wait's look at the event issues it.
+// A record that is an op orders them as well.
 TEST(Clock, RecordsOrderStreams) {
     Timed program;
     uint32_t a = program.Stream(), b = program.Stream(), kernel = program.Kernel("k");
