@@ -59,6 +59,7 @@ static void read_known(struct cusplice_counters *known) {
     known->launches = all->ops[CUS_OP_LAUNCH];
     known->memsets = all->ops[CUS_OP_MEMSET];
     known->copies = all->ops[CUS_OP_COPY];
+    known->records = all->ops[CUS_OP_RECORD];
     known->in_graphs = all->in_graphs;
     for (unsigned why = 0; why < CUS_EAGERS; why++)
         known->eager += all->eager_by[why];

@@ -46,6 +46,13 @@ static char segment_list[65536]; /* guarded by stats_lock */
 static struct cus_counters counters;
 static struct cus_report report;
 
+static uint64_t ops_of(const struct cus_counters *of) {
+    uint64_t ops = 0;
+    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
+        ops += of->ops[type];
+    return ops;
+}
+
 /* `ends`: the process exits. Then the report of why = yes is written if the program issued any
  * op. */
 static void write_stats(bool ends) {
@@ -58,8 +65,7 @@ static void write_stats(bool ends) {
     cus_engine_counters(&counters);
     cus_engine_report(&report, &counters, cus_api_name);
     static char text[CUS_REPORT_TEXT];
-    if (why &&
-        counters.ops[CUS_OP_LAUNCH] + counters.ops[CUS_OP_MEMSET] + counters.ops[CUS_OP_COPY])
+    if (why && ops_of(&counters))
         cus_log_text(text, (unsigned)cus_report_text(&report, text, sizeof text));
     if (!*options->stats) {
         cus_lock_give(&stats_lock);
@@ -136,9 +142,6 @@ static void at_exit(void) {
     static struct cus_counters last;
     memset(&last, 0, sizeof last);
     cus_engine_counters(&last);
-    uint64_t ops = 0;
-    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
-        ops += last.ops[type];
     if (last.fallbacks[CUS_FALLBACK_NO_MEMORY])
         cus_log(CUS_WARN, "hook", "%llu allocations failed: what needed them went out one by one",
                 (unsigned long long)last.fallbacks[CUS_FALLBACK_NO_MEMORY]);
@@ -146,7 +149,7 @@ static void at_exit(void) {
     uint64_t verified, different;
     if (cus_engine_verify_end(&verified, &different))
         cus_handshake_verified(verified, different);
-    cus_handshake_exit(ops, __atomic_load_n(&graph_launches, __ATOMIC_RELAXED));
+    cus_handshake_exit(ops_of(&last), __atomic_load_n(&graph_launches, __ATOMIC_RELAXED));
     cus_thread_self.depth = depth;
 }
 

@@ -29,8 +29,9 @@ extern "C" {
 #define CUSPLICE_INTERFACE 1
 
 /* Counts since the process began, over all streams. They count ops unless a comment says
- * otherwise. An op is a kernel launch, a memset or a copy on a stream. launches + memsets +
- * copies = in_graphs + eager, except for ops that are not issued yet. */
+ * otherwise. An op is a kernel launch, a memset, a copy, or a record of an event on a stream.
+ * launches + memsets + copies + records = in_graphs + eager, except for ops that are not issued
+ * yet. */
 struct cusplice_counters {
     uint64_t launches, memsets, copies;
     uint64_t in_graphs;      /* issued as nodes of a graph */
@@ -41,6 +42,7 @@ struct cusplice_counters {
     uint64_t patched_nodes;  /* nodes whose params were changed before a launch */
     uint64_t graph_bytes;    /* device memory that graphs hold, an estimate in bytes */
     uint64_t build_us;       /* microseconds spent on building graphs */
+    uint64_t records;        /* of events; those that could be deferred */
 };
 
 /* The library's own functions. Programs call the functions below instead. */

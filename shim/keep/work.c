@@ -422,7 +422,7 @@ void cus_keep_op(const struct cus_call *call, int result) {
             if (call->type == CUS_OP_MEMSET)
                 put_memset(set->dst, set->elem, set->value, set->width, set->height, set->pitch,
                            lane, false, call->began);
-            else
+            else if (call->type == CUS_OP_COPY) /* a record is kept by its own hook */
                 put_copy(copy->dst, copy->src, copy->bytes, lane, false, "cuMemcpyAsync",
                          call->began);
         }

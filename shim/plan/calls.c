@@ -25,6 +25,9 @@ const struct cus_call_name *cus_calls_get(unsigned index) {
 }
 
 bool cus_calls_ruled(const struct cus_call_name *call) {
+    if (strcmp(call->symbol, "cuEventRecord") == 0 ||
+        strcmp(call->symbol, "cuEventRecord_ptsz") == 0)
+        return true;
     return strcmp(call->row_class, "OP") == 0 && strncmp(call->symbol, "cuMem", 5) == 0 &&
            strncmp(call->symbol, "cuMemsetD2D", 11) != 0;
 }

@@ -98,6 +98,7 @@ struct cus_stats_cache {
 };
 
 /* The keys in the stats file. */
+extern const char *const cus_op_keys[CUS_OP_TYPES];
 extern const char *const cus_eager_keys[CUS_EAGERS], *const cus_break_keys[CUS_BREAKS];
 
 void cus_counters_add(struct cus_counters *to, const struct cus_counters *from);

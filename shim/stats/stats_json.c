@@ -205,10 +205,8 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_text(w, "exe", facts->exe ? facts->exe : exe);
     cus_json_text(w, "mode", facts->mode ? facts->mode : "");
     cus_json_open(w, "ops", '{');
-    cus_json_number(w, "launches", c->ops[CUS_OP_LAUNCH]);
-    cus_json_number(w, "memsets", c->ops[CUS_OP_MEMSET]);
-    cus_json_number(w, "copies", c->ops[CUS_OP_COPY]);
-    cus_json_number(w, "records", c->ops[CUS_OP_RECORD]);
+    for (unsigned i = 0; i < CUS_OP_TYPES; i++)
+        cus_json_number(w, cus_op_keys[i], c->ops[i]);
     cus_json_close(w, '}');
     cus_json_open(w, "issued", '{');
     cus_json_number(w, "in_graphs", c->in_graphs);

@@ -26,7 +26,7 @@ enum { CUS_TALLIES_MAX = 4096 };
 
 struct cus_tally {
     const char *name;           /* as in reports; "": no kernel */
-    bool kernel;                /* false: a memset or copy */
+    bool kernel;                /* false: another op       */
     uint64_t alone[CUS_WHYS];   /* its ops that were issued one by one */
     uint64_t cut_ops[CUS_WHYS]; /* deferred ops of any kind that were issued one by one because it
                                  * came */
@@ -57,7 +57,7 @@ static inline void cus_tally_cut(struct cus_tally *tally, enum cus_why why, uint
     __atomic_add_fetch(&tally->cut_ops[why], ops, __ATOMIC_RELAXED);
     __atomic_add_fetch(&tally->cuts[why], 1, __ATOMIC_RELAXED);
 }
-/* Counts a node that is patched to another shape. NULL (a memset or copy) is not counted. */
+/* Counts a node that is patched to another shape. NULL (another op) is not counted. */
 static inline void cus_tally_reshaped(struct cus_tally *tally) {
     if (tally)
         __atomic_add_fetch(&tally->reshaped, 1, __ATOMIC_RELAXED);

@@ -62,14 +62,30 @@ void cus_engine_event_made(CUevent event) {
     destroy_old();
 }
 
-void cus_engine_event_seen(CUevent event, unsigned row) {
-    CUS_TRACE(.what = CST_CALL_EVENT, .name = cus_trace_cause(row),
-              .value = (uint64_t)(uintptr_t)event);
+static bool waits(unsigned row) {
+    return row == CUS_ROW_cuStreamWaitEvent || row == CUS_ROW_cuStreamWaitEvent_ptsz;
+}
+
+static void see(CUevent event, unsigned row) {
     struct cus_event_record last = cus_events_last(event);
     if (!cus_events_issued(last) && CUS_HAZARD(B16))
         issue(last, row);
-    else if (row == CUS_ROW_cuStreamWaitEvent || row == CUS_ROW_cuStreamWaitEvent_ptsz)
+    else if (waits(row))
         tell_fork(last);
+}
+
+/* In a trace, so that a record is issued at this look in whatever way the trace is played. */
+static void see_traced(CUevent event, unsigned row) {
+    CUS_TRACE(.what = CST_CALL_EVENT_SEEN, .name = cus_trace_cause(row),
+              .value = (uint64_t)(uintptr_t)event);
+    see(event, row);
+}
+
+void cus_engine_event_seen(CUevent event, unsigned row) {
+    if (__builtin_expect(cus_recording(), 0) && (cus_events_first_look(event) || waits(row)))
+        see_traced(event, row);
+    else
+        see(event, row);
 }
 
 void cus_engine_event_named(CUevent event, unsigned row) {
@@ -106,7 +122,7 @@ bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigne
     /* The record before this one comes first. On the same stream it does by itself. */
     struct cus_event_record last = cus_events_last(record->event);
     if (!cus_events_issued(last) && last.engine != engine)
-        issue(last, row);
+        cus_engine_event_seen(record->event, row);
     /* A record orders nothing on other streams: what this thread defers there stays deferred, and
      * this thread's work goes on there. */
     return engine && cus_events_find(record->event, &record->context, &record->generation);

@@ -24,7 +24,8 @@ struct event {
     CUevent handle;
     CUcontext context;
     uint64_t generation;
-    bool named; /* no record of it is deferred */
+    bool named;  /* no record of it is deferred */
+    bool unseen; /* nobody has looked at it since it was recorded last */
     struct cus_event_record last;
     uint32_t at; /* place of the last record in its segment, if it was deferred */
     UT_hash_handle hh;
@@ -101,9 +102,10 @@ void cus_events_named(CUevent handle) {
 
 bool cus_events_find(CUevent handle, CUcontext *context, uint64_t *generation) {
     struct table *table = table_of(handle);
-    const struct event *event = find(table, handle);
+    struct event *event = find(table, handle);
     bool may = event && !event->named;
     if (may) {
+        event->unseen = true;
         *context = event->context;
         *generation = event->generation;
     }
@@ -140,6 +142,16 @@ struct cus_event_record cus_events_last(CUevent handle) {
     struct cus_event_record last = event ? event->last : (struct cus_event_record){NULL, 0, 0};
     cus_lock_give(&table->lock);
     return last;
+}
+
+bool cus_events_first_look(CUevent handle) {
+    struct table *table = table_of(handle);
+    struct event *event = find(table, handle);
+    bool first = event && event->unseen;
+    if (event)
+        event->unseen = false;
+    cus_lock_give(&table->lock);
+    return first;
 }
 
 bool cus_events_keep(CUevent handle) {

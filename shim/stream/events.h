@@ -13,7 +13,7 @@ void cus_events_gone(CUevent event);
 /* Graph nodes of the program or another process name the event: no record of it is deferred from
  * here on. */
 void cus_events_named(CUevent event);
-/* What a record of the event needs. False: it may not be deferred. */
+/* What a record of the event needs, which is made next. False: it may not be deferred. */
 bool cus_events_find(CUevent event, CUcontext *context, uint64_t *generation);
 
 /* The event is recorded on this engine by the program's own call. Engine lock held, here and
@@ -40,6 +40,9 @@ static inline void cus_events_issue(struct cus_engine *engine, uint64_t number) 
     if (engine->records.issued < number)
         __atomic_store_n(&engine->records.issued, number, __ATOMIC_RELEASE);
 }
+
+/* Somebody looks at the event: for the first time since such a record? For the trace. */
+bool cus_events_first_look(CUevent event);
 
 /* Events that the program destroyed while a node of a graph held them. Keeps one; false: it is not
  * known, or there is no memory. Below: takes out those that no node holds any more. Returns how

@@ -143,7 +143,7 @@ struct cst_range {
     uint32_t own; /* 1: memory of this very context; 2: of a pool; 3: mapped virtual memory */
 };
 
-enum cst_op_type { CST_OP_LAUNCH, CST_OP_MEMSET, CST_OP_COPY, CST_OP_RECORD };
+enum cst_op_type { CST_OP_LAUNCH, CST_OP_MEMSET, CST_OP_COPY, CST_OP_RECORD, CST_OP_TYPES };
 
 enum {                      /* flags of cst_kind */
        CST_KIND_OPAQUE = 1, /* params could not be read: its ops have none */
@@ -223,12 +223,14 @@ enum cst_what {
     CST_CALL_TAINT, /* value: the handle; 0: any */
     CST_CALL_CAPTURE_BEGAN,
     CST_CALL_CAPTURE_ENDED,
-    CST_CALL_UNKNOWN,   /* an entry point that the library does not know */
-    CST_CALL_PROFILING, /* a profiler began (1) or ended (0) */
-    CST_CALL_OFF,       /* nothing is deferred any more */
-    CST_CALL_DRAIN,     /* the program ends */
-    CST_CALL_WAITED,    /* the host has seen the stream complete, by the named call */
-    CST_CALL_EVENT, /* the call may see an event; value: its handle, as in the params of records */
+    CST_CALL_UNKNOWN,    /* an entry point that the library does not know */
+    CST_CALL_PROFILING,  /* a profiler began (1) or ended (0) */
+    CST_CALL_OFF,        /* nothing is deferred any more */
+    CST_CALL_DRAIN,      /* the program ends */
+    CST_CALL_WAITED,     /* the host has seen the stream complete, by the named call */
+    CST_CALL_EVENT_SEEN, /* the named call is the first since its last record to tell whether the
+                          * event `value` was recorded */
+    CST_CALLS,
 };
 
 enum cst_scope { /* stream, thread, context, context and thread, process (cuda_api.def) */

@@ -40,7 +40,7 @@ TEST(CallClass, IsThatOfTheDriversTable) {
         {"cudaEventQuery_v3020", CALL_SYNC, CST_SCOPE_T, "POLL"},
         {"cudaMalloc_v3020", CALL_BARRIER, CST_SCOPE_P, "ALLOC"},
         {"cudaFree_v3020", CALL_LIFE, CST_SCOPE_P, "MEMORY"},
-        {"cudaEventRecord_v3020", CALL_STREAM, CST_SCOPE_S, "FLUSH"},
+        {"cudaEventRecord_v3020", CALL_STREAM, CST_SCOPE_S, "RECORD"},
         {"cuMemcpyHtoD_v2", CALL_SYNC, CST_SCOPE_T, "SYNC"},
         {"cudaDeviceGetLimit_v3020", CALL_GETTER, CST_SCOPE_T, "GETTER"},
         {"cudaStreamGetCaptureInfo_v2_v11030", CALL_PASS, CST_SCOPE_NONE, "PASS"},

@@ -67,6 +67,20 @@ std::string Of(const std::string &found, const std::string &expression) {
     return out.empty() ? out : out.substr(0, out.size() - 1);
 }
 
+// A launch and a record of an event in a graph, then a record by itself.
+std::string Recorded() {
+    std::string path = Path("recorded.cst");
+    Maker m(path);
+    uint32_t main = m.Thread(4000), s1 = m.Stream(), scaled = m.Kernel(kScaled);
+    uint32_t record = m.Record();
+    m.Op(1000, main, s1, scaled, {4, 1, 1, 32, 1, 1, 0}, CST_DEFERRED);
+    m.Op(1200, main, s1, record, {}, CST_DEFERRED, 100, 0x77);
+    m.Launch(1300, main, s1, 2, 7);
+    m.Op(2000, main, s1, record, {}, CST_EAGER, 200, 0x78);
+    m.Close();
+    return path;
+}
+
 // With GPU times: a graph of four, whose kernels overlap as programmatic launches do, and whose
 // memset came to nothing; a copy that, by clocks that differ a little, ran before the trace began;
 // an op of which nothing is known.
@@ -206,7 +220,33 @@ TEST(Perfetto, TimesThatNoDoubleHoldsAreRefused) {
     EXPECT_TRUE(Has(r.err, "104 days")) << r.err;
 }
 
+TEST(Perfetto, RecordsOfEventsAreNoCopies) {
+    std::string out = Path("recorded.json");
+    Export(Recorded(), "--perfetto", out);
+    std::string found = Python({"tests/export/perfetto.py", out});
+    EXPECT_EQ(Of(found, "d['problems']"), "[]");
+    EXPECT_EQ(Of(found, "sorted(d['counts'].items())"),
+              "[('cuda_driver', 3), ('cusplice', 2), ('gpu_record', 2), ('kernel', 1)]");
+    EXPECT_EQ(Of(found, "d['executions'][1]"),
+              "[2, 'gpu_record', 'Event record', 0, 1, 750, 450, None, None, None]");
+    EXPECT_TRUE(Has(ReadFile(out), "\"event\":119,")) << ReadFile(out);
+}
+
 // ---- JSON lines ----
+
+TEST(Jsonl, ARecordSaysWhichEvent) {
+    std::string out = Path("recorded.jsonl");
+    Export(Recorded(), "--jsonl", out);
+    std::string found = Python({"-c",
+                                "import json,sys\n"
+                                "print(json.dumps([json.loads(l) for l in open(sys.argv[1])]))",
+                                out});
+    EXPECT_EQ(Of(found, "[(e['kind'], e['name'], e['outcome'], e.get('event'), e.get('bytes')) "
+                        "for e in d if e['type'] == 'op']"),
+              "[('launch', 'scaled', 'graph', None, None), "
+              "('record', 'cuEventRecord', 'graph', '0x77', None), "
+              "('record', 'cuEventRecord', 'eager', '0x78', None)]");
+}
 
 TEST(Jsonl, HasAnObjectForEachEvent) {
     std::string out = Path("small.jsonl");
@@ -359,6 +399,21 @@ TEST(Sqlite, HoldsWhatTheTraceDoes) {
                          "'lost_ops') ORDER BY name"),
               "1000\nestimated: when it was issued\n5\n");
     EXPECT_EQ(Query(out, "SELECT streamId, flag FROM TARGET_INFO_CUDA_STREAM"), "1|2\n2|3\n3|2\n");
+}
+
+TEST(Sqlite, RecordsOfEventsHaveATableOfTheirOwn) {
+    std::string out = Path("recorded.sqlite");
+    Export(Recorded(), "--sqlite", out);
+    EXPECT_EQ(Query(out, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY"), "0\n");
+    EXPECT_EQ(Query(out, "SELECT streamId, correlationId, graphNodeId & 4294967295, event, number "
+                         "FROM CUSPLICE_RECORD"),
+              "1|2|2|119|1\n1|3|NULL|120|1\n");
+    EXPECT_EQ(Query(out, "SELECT correlationId, op, outcome, elements FROM CUSPLICE_OP JOIN "
+                         "CUSPLICE_KIND USING (kindId) WHERE op = 'record'"),
+              "2|record|graph|NULL\n3|record|eager|NULL\n");
+    EXPECT_EQ(Query(out, "SELECT value FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id "
+                         "= nameId WHERE correlationId = 2"),
+              "cuEventRecord\n");
 }
 
 TEST(Sqlite, TimesAreThoseThatWereMeasured) {

@@ -34,12 +34,15 @@ std::string Ops(const cst_trace *trace, bool with_thread = true) {
         if (with_thread)
             out += " t" + Number(trace->threads[op->head.thread]->tid);
         out += std::string(" ") + export_stream(stream->kind) + " " + Number(stream->device) + "/" +
-               Number(stream->context) + "/" + Number(op->stream) + " " + export_op(kind->op) +
+               Number(stream->context) + "/" + Number(op->stream) + " " + model_op_words[kind->op] +
                " " + cst_string(trace, kind->name) + " e" + Number(kind->elem) + " f" +
                Number(kind->form) + (kind->flags & CST_KIND_COOPERATIVE ? " coop" : "") +
                (kind->flags & CST_KIND_NO_NODE ? " no_node" : "");
         for (uint32_t dim : op->dims)
             out += " " + Number(dim);
+        uint64_t event, number;
+        if (model_record(trace, op, &event, &number))
+            out += " event " + Number(event) + " " + Number(number);
         out += "\n";
     }
     return out;
@@ -79,18 +82,22 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
                         m.Copy("cuMemcpyAsync", 0),
                         m.Copy("cuMemcpyHtoDAsync_v2", 2),
                         m.Copy("cuMemcpyDtoHAsync_v2", 3),
-                        m.Copy("cuMemcpyDtoDAsync_v2", 1)};
+                        m.Copy("cuMemcpyDtoDAsync_v2", 1),
+                        m.Record()};
     uint64_t ns = 777000000000;
     uint32_t deferred = 0;
     for (int i = 0; i < 500; i++, ns += random() % 3 * 50) { // many at one time
-        uint32_t thread = threads[i / 250], kind = kinds[random() % 8];
+        uint32_t thread = threads[i / 250], kind = kinds[random() % 9];
         uint32_t stream = random() % 3 ? streams[0] : streams[random() % 4];
         Maker::Dims dims = {
             uint32_t(random() % 999 + 1), uint32_t(random() % 3 + 1), 1, 32, 1, 1, 0};
-        if (kind > 2) // memsets, copies
+        if (kind == 9)
+            dims = {};
+        else if (kind > 2) // memsets, copies
             dims = {uint32_t(random()), uint32_t(random() % 3)};
         bool wait = stream == streams[0] && random() % 4;
-        m.Op(ns, thread, stream, kind, dims, wait ? CST_DEFERRED : CST_EAGER, random() % 200);
+        m.Op(ns, thread, stream, kind, dims, wait ? CST_DEFERRED : CST_EAGER, random() % 200,
+             kind == 9 ? random() % 5 + 1 : 0);
         deferred += wait;
         if (deferred == 20 || (!wait && stream == streams[0]) || i == 499) {
             m.Launch(ns + 10, thread, streams[0], deferred, 1);
@@ -100,7 +107,9 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
             ns += 1000;
             m.Call(ns, thread, "cuStreamSynchronize", CST_CALL_FLUSH, streams[0], CST_SCOPE_T);
             m.Call(ns + 10, thread, "cuStreamSynchronize", CST_CALL_STEP_END, streams[0]);
-            m.Call(ns + 20, thread, "", CST_CALL_BREAK);
+            m.Call(ns + 20, thread, "cuStreamSynchronize", CST_CALL_WAITED, streams[0]);
+            m.Call(ns + 30, thread, "cuEventQuery", CST_CALL_EVENT_SEEN);
+            m.Call(ns + 40, thread, "", CST_CALL_BREAK);
             ns += 1000;
         }
     }
@@ -108,7 +117,7 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
     ASSERT_EQ(Cusplice({"export", "--sqlite", database, trace}).Exit(), 0);
     Result r = Import(database, back);
     ASSERT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_TRUE(Has(r.err, "500 ops, 30 calls")) << r.err;
+    EXPECT_TRUE(Has(r.err, "500 ops, 50 calls")) << r.err;
     Trace before = OpenGood(trace), after = OpenGood(back);
     EXPECT_EQ(Ops(before.get()), Ops(after.get()));
     EXPECT_EQ(Calls(before.get()), Calls(after.get()));
@@ -117,7 +126,8 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
     EXPECT_TRUE(Has(after->facts, "\"imported\":true")) << after->facts;
     EXPECT_TRUE(Has(after->facts, "\"exporter\":\"cusplice\"")) << after->facts;
     for (uint32_t i = 1; i < after->n_kinds; i++)
-        EXPECT_TRUE(after->kinds[i]->flags & CST_KIND_OPAQUE);
+        EXPECT_EQ(after->kinds[i]->flags & CST_KIND_OPAQUE ? 0 : uint32_t{CST_OP_RECORD},
+                  after->kinds[i]->op == CST_OP_RECORD ? uint32_t{CST_OP_RECORD} : 0);
 }
 
 const char kStrings[] =
@@ -233,6 +243,49 @@ TEST(Import, NewDatabasesAreRead) {
                              "\"ops_in_calls\":1", "\"ops_in_graphs_left_out\":2", "new.sqlite"})
         EXPECT_TRUE(Has(trace->facts, fact)) << fact << " in " << trace->facts;
     EXPECT_EQ(trace->kinds[2]->cluster[0], 2u);
+}
+
+// On the stream that the thread worked on last. Behind a wait the events are the same again.
+TEST(Import, RecordsOfEventsAreOps) {
+    std::string database = Path("events.sqlite"), out = Path("events.cst");
+    const std::string calls = "INSERT INTO StringIds VALUES (30,'cudaEventRecord_v3020'),"
+                              "(31,'cuEventRecordWithFlags_ptsz');"
+                              "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES "
+                              "(90,95,0,(77<<24)|80,40,30,0,NULL),"
+                              "(150,155,0,(77<<24)|80,41,30,0,NULL),"
+                              "(160,165,1,(77<<24)|80,42,31,0,NULL),"
+                              "(535,540,0,(77<<24)|80,43,30,400,NULL),"
+                              "(702,709,0,(77<<24)|80,44,30,0,NULL);";
+    Database(database, New() + calls);
+    Result r = Import(database, out);
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    Trace trace = OpenGood(out);
+    std::string event = std::to_string(uint64_t{1} << 32 | 1), record = " record cuEventRecord e0 ";
+    std::string second = std::to_string(uint64_t{1} << 32 | 2);
+    std::string ops = Ops(trace.get());
+    for (const std::string &line :
+         {"150+5 t80 created 0/1/2" + record + "f0 0 0 0 0 0 0 0 event " + event + " 0\n",
+          "160+5 t80 created 0/1/2" + record + "f0 0 0 0 0 0 0 0 event " + second + " 0\n",
+          "535+5 t80 created 0/1/2" + record + "f0 0 0 0 0 0 0 0 event " + event + " 0\n",
+          "702+7 t80 created 0/1/2" + record + "f0 0 0 0 0 0 0 0 event " + event + " 0\n"})
+        EXPECT_TRUE(Has(ops, line)) << line << ops;
+    EXPECT_TRUE(Has(Calls(trace.get()), "90+5 cudaEventRecord_v3020 flush T -\n"))
+        << "nobody knows on which stream" << Calls(trace.get());
+    EXPECT_EQ(Count(Calls(trace.get()), "EventRecord"), 1u) << Calls(trace.get());
+    // With a table of events there is no doubt.
+    Database(database, New() + calls +
+                           "CREATE TABLE CUPTI_ACTIVITY_KIND_CUDA_EVENT (deviceId INT, contextId "
+                           "INT, streamId INT, correlationId INT, globalPid INT, eventId INT);"
+                           "INSERT INTO CUPTI_ACTIVITY_KIND_CUDA_EVENT VALUES "
+                           "(0,1,9,41,77<<24,8),(0,1,14,44,77<<24,8);");
+    ASSERT_EQ(Import(database, out).Exit(), 0);
+    ops = Ops(OpenGood(out).get());
+    for (const std::string &line :
+         {"150+5 t80 legacy 0/1/1" + record + "f0 0 0 0 0 0 0 0 event 8 0\n",
+          "702+7 t80 created 0/1/2" + record + "f0 0 0 0 0 0 0 0 event 8 0\n"})
+        EXPECT_TRUE(Has(ops, line)) << line << ops;
+    Result whatif = Cusplice({"whatif", "--format", "json", out});
+    EXPECT_EQ(whatif.Exit(), 0) << whatif.err;
 }
 
 TEST(Import, KernelsOfGraphsAreOpsWhereThatIsAskedFor) {

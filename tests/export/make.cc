@@ -52,12 +52,17 @@ uint32_t Maker::Copy(const std::string &call, uint32_t form) {
     return At(0, 0).Copy(form, call);
 }
 
+uint32_t Maker::Record() {
+    return At(0, 0).Record();
+}
+
 void Maker::Op(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t kind, const Dims &dims,
                cst_outcome outcome, uint32_t host_ns, uint32_t param) {
     const uint64_t value[3] = {0, 0, param}; // the third one is a memset's
     Synth &synth = At(ns, thread);
-    cst_op *op =
-        outcome == CST_EAGER ? synth.Eager(stream, kind, "rule", "never_defer") : synth.Op(stream, kind);
+    synth.param = param;
+    cst_op *op = outcome == CST_EAGER ? synth.Eager(stream, kind, "rule", "never_defer")
+                                      : synth.Op(stream, kind);
     op->head.flags = outcome;
     op->host_ns = host_ns;
     memcpy(op->dims, dims.data(), sizeof op->dims);

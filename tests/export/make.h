@@ -19,6 +19,7 @@ class Maker {
     uint32_t Kernel(const std::string &mangled, uint32_t flags = 0, uint32_t param_bytes = 8);
     uint32_t Memset(const std::string &call, uint32_t elem);
     uint32_t Copy(const std::string &call, uint32_t form);
+    uint32_t Record();
     void Facts(const std::string &json) { synth_.Facts(json); }
 
     using Dims = std::array<uint32_t, 7>;

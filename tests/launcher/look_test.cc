@@ -70,6 +70,53 @@ TEST(Info, SaysWhatIsMissing) {
     ExpectJsonLines(Says({"dump", path}));
 }
 
+// Two steps of a launch, a record of an event and a launch.
+std::string MakeRecorded(const std::string &name, bool as_op) {
+    return Make(name, [&](Synth *s) {
+        uint32_t a = s->Kernel("a"), b = s->Kernel("b"), record = s->Record();
+        for (int step = 0; step < 2; step++) {
+            s->Eager(1, a, "rule", "rule");
+            s->param = 0x77;
+            if (as_op)
+                s->Op(1, record);
+            else
+                s->Call(1, CST_CALL_FLUSH, "cuEventRecord", CST_SCOPE_S);
+            s->param = 0;
+            s->Op(1, b);
+            s->Launch(1, as_op ? 2 : 1, 1, CST_EXACT);
+            s->Sync(1);
+        }
+    });
+}
+
+TEST(Records, AreOpsOfTheirOwn) {
+    std::string path = MakeRecorded("records.cst", true);
+    EXPECT_EQ(Parse(Says({"info", "--json", path})).Number("kinds.record"), 1);
+    EXPECT_EQ(Parse(Says({"info", "--json", path})).Number("kinds.copy"), 0);
+    EXPECT_TRUE(Has(Says({"info", path}), "0 memsets, 0 copies, 1 of records"));
+    sim::Json j = Report("kernels", path);
+    std::string row = Row(j, "name", "cuEventRecord");
+    EXPECT_EQ(j.text[row + "op"], "record");
+    EXPECT_EQ(j.Number(row + "calls"), 2);
+    EXPECT_EQ(j.Number(row + "in_graphs"), 2);
+}
+
+// A recording of before has records as calls: the steps are the same all the same.
+TEST(Records, AreNoDifferenceFromOlderTraces) {
+    std::string newer = MakeRecorded("newer.cst", true), older = MakeRecorded("older.cst", false);
+    for (int turn = 0; turn < 2; turn++) {
+        sim::Json j =
+            Parse(Says({"diff", "--format", "json", turn ? newer : older, turn ? older : newer}));
+        std::string b = Row(j, "name", "b");
+        EXPECT_EQ(j.Number(b + "aligned"), 2) << turn;
+        std::string record = Row(j, "name", "cuEventRecord");
+        EXPECT_EQ(j.Number(record + "aligned"), 0);
+        EXPECT_EQ(j.Number(record + (turn ? "only_a" : "only_b")), 2);
+    }
+    sim::Json same = Parse(Says({"diff", "--format", "json", newer, newer}));
+    EXPECT_EQ(same.Number(Row(same, "name", "cuEventRecord") + "aligned"), 2);
+}
+
 // ---- dump ----
 
 TEST(Dump, EachEventIsALineWithItsNames) {

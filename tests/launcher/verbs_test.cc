@@ -404,8 +404,11 @@ TEST(ConfigVerb, ExplainKnowsCalls) {
               "('cuMemsetD8Async_ptsz', 'graph', 3, None, None)\n");
     r = Cusplice({"config", "--explain", "api:cuMemAlloc_v2"}, with);
     EXPECT_EQ(r.out,
-              "call       cuMemAlloc_v2\nnote       it is no memset or copy that may be in a "
-              "graph: no rule changes what it does\n");
+              "call       cuMemAlloc_v2\nnote       it is no memset, copy or record that may be "
+              "in a graph: no rule changes what it does\n");
+    r = Cusplice({"config", "--explain", "api:cuEventRecord"}, with);
+    EXPECT_EQ(r.out, "call       cuEventRecord\npolicy     graph\n"
+                     "rule       none matches: the call may go into any graph\n");
     r = Cusplice({"config", "--explain", "api:cuMemsetD8Asinc"}, with);
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_EQ(r.out, "");

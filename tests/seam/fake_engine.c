@@ -309,6 +309,7 @@ CUresult cus_engine_record(const struct cus_record *record) {
     seam_log("engine record %llx %s%s", (unsigned long long)(uintptr_t)record->event,
              stream_name(&record->stream, text, sizeof text),
              record->with_flags ? " with_flags" : "");
+    count(CUS_OP_RECORD);
     return CUDA_SUCCESS;
 }
 void cus_engine_shows(unsigned row) {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "shim/include/cusplice.h"
 #include "tests/seam/seam_log.h"
 
 static void *cuda;
@@ -277,6 +278,9 @@ static void events(void) {
     CALL(cuLaunchKernelEx, &config, (word)0xf1, (word)0, (word)0);
     CALL(cuEventDestroy_v2, (word)0x777d);
     CALL(cuEventDestroy, (word)0x777e);
+    struct cusplice_counters counters;
+    CHECK(cusplice_read_counters(&counters, sizeof counters) == sizeof counters);
+    CHECK(counters.launches == 1 && counters.records == 2 && counters.eager == 3);
 }
 
 static void hold_unseen(int more) {

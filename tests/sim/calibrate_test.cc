@@ -51,35 +51,20 @@ TEST(Calibrate, WritesAWholeFileThatWhatIfReads) {
         EXPECT_NE(text.find(what), std::string::npos) << what;
     // Every key that whatif knows, each with its noise.
     std::smatch match;
-    for (const char *key : {"eager_launch",
-                            "eager_memset",
-                            "eager_copy",
-                            "pageable_copy",
-                            "matched_launch",
-                            "graph_launch",
-                            "graph_node",
-                            "patched_node",
-                            "graph_other",
-                            "let_through",
-                            "built_node",
-                            "idle_sync",
-                            "wake_up",
-                            "start",
-                            "graph_kernel",
-                            "graph_seam",
-                            "eager_kernel",
-                            "small_kernel",
-                            "measured_more",
-                            "memset_more",
-                            "op",
-                            "eager_launch_gpu",
-                            "matched_launch_gpu"}) {
+    for (const char *key :
+         {"eager_launch",      "eager_memset",  "eager_copy",   "eager_record", "pageable_copy",
+          "matched_launch",    "graph_launch",  "graph_node",   "patched_node", "graph_other",
+          "graph_record",      "record",        "let_through",  "built_node",   "idle_sync",
+          "wake_up",           "start",         "graph_kernel", "graph_seam",   "eager_kernel",
+          "small_kernel",      "measured_more", "memset_more",  "op",           "eager_launch_gpu",
+          "matched_launch_gpu"}) {
         std::regex line(std::string("\n# [^\n]*(were [0-9.e+]+ apart|Not measured)\\.\n") + key +
                         " = [0-9.e+]+\n");
         EXPECT_TRUE(std::regex_search(text, match, line)) << key;
     }
     // Calls are measured, with or without CUPTI.
-    for (const char *key : {"eager_launch", "matched_launch", "let_through", "graph_other"})
+    for (const char *key : {"eager_launch", "matched_launch", "let_through", "graph_other",
+                            "eager_record", "graph_record", "record"})
         EXPECT_TRUE(std::regex_search(
             text, std::regex(std::string("were [0-9.e+]+ apart\\.\n") + key + " = ")))
             << key;

@@ -33,6 +33,27 @@ Outcome RunWith(const Case &c, Env env) {
     return outcome;
 }
 
+Outcome Hostloop(const std::vector<std::string> &args, Env env) {
+    Setting setting;
+    setting.preload = true;
+    env["CUSPLICE_TRUST_DRIVER"] = "yes";
+    env["CUSIM_KERNELS"] = Runfile("harness/bench/libhostloop_kernels.so");
+    env.insert(kFixed.begin(), kFixed.end());
+    setting.env = env;
+    std::vector<std::string> command = {Runfile("harness/bench/hostloop_driver"),
+                                        "--launches",
+                                        "60",
+                                        "--steps",
+                                        "6",
+                                        "--warmup",
+                                        "6"};
+    command.insert(command.end(), args.begin(), args.end());
+    Outcome outcome = RunProgram(command, setting);
+    EXPECT_EQ(outcome.result.status, 0) << outcome.Describe();
+    EXPECT_STATS(outcome);
+    return outcome;
+}
+
 Json WhatIf(const std::string &trace, std::vector<std::string> words) {
     std::vector<std::string> command = {Runfile("tools/cusplice"), "whatif", "--format", "json"};
     command.insert(command.end(), words.begin(), words.end());
@@ -73,17 +94,17 @@ std::string Difference(const Json &real, const Json &all, const std::string &par
     return counts > 30 ? text : text + "no stats";
 }
 
-struct Program {
-    const char *name, *eager; // a kernel of it
-};
-
-class WhatIfEqualsTheRun : public testing::TestWithParam<Program> {};
-
 struct Question {
     const char *title;
     std::vector<std::string> words; // of whatif
     Env env;                        // of the real run
 };
+
+struct Program {
+    const char *name, *eager; // a kernel of it
+};
+
+class WhatIfEqualsTheRun : public testing::TestWithParam<Program> {};
 
 TEST_P(WhatIfEqualsTheRun, Exactly) {
     const Case &c = CaseOf(GetParam().name);
@@ -121,6 +142,56 @@ INSTANTIATE_TEST_SUITE_P(
                     Program{"capture_once", "chain"}, Program{"virtual_memory", "chain"},
                     Program{"module_reload", "add_scalar"}),
     [](const auto &given) { return std::string(given.param.name); });
+
+// Records of events, as ops of graphs: the same events in each step, other ones, and ones that the
+// program looks at.
+TEST(WhatIf, RecordsOfEventsEqualTheRun) {
+    const std::vector<std::string> programs[] = {
+        {"--record-every", "8"},
+        {"--record-every", "5", "--record-timed"},
+        {"--record-every", "3", "--record-events", "2"},
+        {"--events"},
+        {"--record-every", "4", "--streams", "3", "--run", "20"},
+    };
+    const Question questions[] = {
+        {"Eager", {"--eager", "api:cuEventRecord"}, {{"CUSPLICE_EAGER", "api:cuEventRecord"}}},
+        {"LargeSegments",
+         {"--set", "segment_max=64", "--set", "segment_first=64"},
+         {{"CUSPLICE_SEGMENT_MAX", "64"}, {"CUSPLICE_SEGMENT_FIRST", "64"}}},
+        {"Mode", {"--mode", "eager"}, {{"CUSPLICE_MODE", "eager"}}},
+    };
+    for (const auto &args : programs) {
+        SCOPED_TRACE(args[0] + (args.size() > 1 ? " " + args[1] : ""));
+        std::string path = NewPath(), none = NewPath();
+        Outcome recorded = Hostloop(args, {{"CUSPLICE_RECORD", path}});
+        EXPECT_GT(recorded.stats.Number("ops.records"), 0);
+        // A recording in which nothing was deferred says the same of what would be.
+        Hostloop(args, {{"CUSPLICE_RECORD", none}, {"CUSPLICE_MODE", "eager"}});
+        EXPECT_EQ(Difference(recorded.stats, WhatIf(none, {"--mode", "piecewise"}), "whatif."), "");
+        for (const Question &question : questions) {
+            SCOPED_TRACE(question.title);
+            Outcome real = Hostloop(args, question.env);
+            Json played = WhatIf(path, question.words);
+            ASSERT_TRUE(played.valid);
+            EXPECT_EQ(Difference(recorded.stats, played, "baseline."), "");
+            EXPECT_EQ(Difference(real.stats, played, "whatif."), "");
+        }
+    }
+}
+
+// A wait of another stream, or the host, looks at an event: its record is issued there, also when
+// it was issued at once in the recording.
+TEST(WhatIf, LooksAtEventsEqualTheRun) {
+    for (const char *name :
+         {"two_streams", "streams_interleaved", "legacy_barriers", "event_query"}) {
+        SCOPED_TRACE(name);
+        std::string path = NewPath(), none = NewPath();
+        Outcome recorded = RunWith(CaseOf(name), {{"CUSPLICE_RECORD", path}});
+        RunWith(CaseOf(name), {{"CUSPLICE_RECORD", none}, {"CUSPLICE_MODE", "eager"}});
+        EXPECT_EQ(Difference(recorded.stats, WhatIf(path, {}), "baseline."), "");
+        EXPECT_EQ(Difference(recorded.stats, WhatIf(none, {"--mode", "piecewise"}), "whatif."), "");
+    }
+}
 
 TEST(WhatIf, TakesTheRecordedRulesAndNotThoseOfHereAndNow) {
     std::string path = NewPath();
@@ -168,7 +239,7 @@ TEST(WhatIf, SaysWhatIsWrong) {
          "--eager add_scaler: no kernel of the trace has that name; the nearest is add_scalar"},
         {{"--eager", "api:cuMemsetD8Async", path},
          1,
-         "no memset or copy of the trace has that name; the nearest is cuMemset"},
+         "no memset, copy or record of the trace has that name; the nearest is cuMemset"},
         {{"--eager", "re:(", path}, 1, "re:("},
         {{"--set", "warmop=1", path}, 2, "warmup"},
         {{"--mode", "ful", path}, 2, "full"},

@@ -30,6 +30,7 @@
     X(cuMemcpyDtoHAsync_v2)                                                                        \
     X(cuEventCreate)                                                                               \
     X(cuEventRecord)                                                                               \
+    X(cuEventRecordWithFlags)                                                                      \
     X(cuEventElapsedTime)                                                                          \
     X(cuStreamBeginCapture_v2)                                                                     \
     X(cuStreamEndCapture)                                                                          \

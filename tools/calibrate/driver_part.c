@@ -28,6 +28,17 @@ static void copy_memory(void) {
     MUST(d->cuMemcpyDtoDAsync_v2(d->other, d->words, DEVICE_WORDS * 4, d->stream));
 }
 
+static CUevent untimed;
+
+static void record(void) {
+    MUST(d->cuEventRecord(untimed, d->stream));
+}
+
+/* While the stream captures: into a node. */
+static void record_node(void) {
+    MUST(d->cuEventRecordWithFlags(untimed, d->stream, CU_EVENT_RECORD_EXTERNAL));
+}
+
 /* Many in a row, as many as queues hold without a wait. */
 static void measure_calls(const char *name, void (*call)(void)) {
     enum { TIMES = 60, BURST = 200 };
@@ -75,13 +86,13 @@ struct graph {
     CUgraphExec exec;
 };
 
-/* Of `n` nodes, every `memsets`-th of them a memset. */
-static struct graph build(int n, int memsets) {
+/* Of `n` nodes, every second of them made by `other`, if that is not NULL. */
+static struct graph build(int n, void (*other)(void)) {
     struct graph it;
     MUST(d->cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     for (int i = 0; i < n; i++)
-        if (memsets && i % memsets == memsets - 1)
-            device_memset(d);
+        if (other && i % 2)
+            other();
         else
             device_chain(d, (unsigned)i);
     MUST(d->cuStreamEndCapture(d->stream, &it.graph));
@@ -103,7 +114,7 @@ static void measure_build(void) {
     struct series series = {.n = 0};
     for (int i = 0; i < 20; i++) {
         uint64_t begin = device_now();
-        struct graph it = build(NODES, 0);
+        struct graph it = build(NODES, NULL);
         if (i >= 4)
             series_add(&series, (double)(device_now() - begin) / NODES);
         destroy(&it);
@@ -113,11 +124,11 @@ static void measure_build(void) {
 
 enum { GRAPHS = 4 };
 
-/* A launch of each of a few graphs of that many nodes, every `memsets`-th of them a memset. */
-static void time_launches(int nodes, int memsets, struct series *series) {
+/* A launch of each of a few graphs that are built so. */
+static void time_launches(int nodes, void (*other)(void), struct series *series) {
     struct graph graphs[GRAPHS];
     for (int g = 0; g < GRAPHS; g++)
-        graphs[g] = build(nodes, memsets);
+        graphs[g] = build(nodes, other);
     for (int i = 0; i < 60; i++) {
         uint64_t begin = device_now();
         for (int g = 0; g < GRAPHS; g++)
@@ -133,23 +144,26 @@ static void time_launches(int nodes, int memsets, struct series *series) {
 
 static void measure_graph_launch(void) {
     enum { FEW = 8, MANY = 136 };
-    struct series few = {.n = 0}, many = {.n = 0}, both = {.n = 0};
-    time_launches(FEW, 0, &few);
-    time_launches(MANY, 0, &many);
-    time_launches(MANY, 2, &both);
+    struct series few = {.n = 0}, many = {.n = 0}, memsets = {.n = 0}, records = {.n = 0};
+    time_launches(FEW, NULL, &few);
+    time_launches(MANY, NULL, &many);
+    time_launches(MANY, fill_memory, &memsets);
+    time_launches(MANY, record_node, &records);
     double node = (series_median(&many) - series_median(&few)) / (MANY - FEW);
     if (node < 0)
         node = 0;
     tell("host.graph_launch", series_median(&few) - FEW * node, series_apart(&few));
     tell("host.graph_node", node, (series_apart(&many) + series_apart(&few)) / (MANY - FEW));
-    tell("host.graph_other", (series_median(&both) - series_median(&many)) / (MANY / 2.0),
-         (series_apart(&both) + series_apart(&many)) / (MANY / 2.0));
+    tell("host.graph_other", (series_median(&memsets) - series_median(&many)) / (MANY / 2.0),
+         (series_apart(&memsets) + series_apart(&many)) / (MANY / 2.0));
+    tell("host.graph_record", (series_median(&records) - series_median(&many)) / (MANY / 2.0),
+         (series_apart(&records) + series_apart(&many)) / (MANY / 2.0));
 }
 
 static void measure_patch(void) {
     enum { NODES = 64, TIMES = 60 };
     struct series series = {.n = 0};
-    struct graph it = build(NODES, 0);
+    struct graph it = build(NODES, NULL);
     CUgraphNode nodes[NODES];
     CUDA_KERNEL_NODE_PARAMS_v2 params[NODES];
     size_t n = NODES;
@@ -266,9 +280,9 @@ static void measure_eager_gap(void) {
 }
 
 /* The slope from a short graph to a long one, by op. */
-static void time_nodes(int memsets, struct series *series) {
+static void time_nodes(void (*other)(void), struct series *series) {
     enum { SHORT = 128, LONG = 512 };
-    struct graph shorter = build(SHORT, memsets), longer = build(LONG, memsets);
+    struct graph shorter = build(SHORT, other), longer = build(LONG, other);
     for (int i = 0; i < PASSES; i++) {
         double few = graph_chain(&shorter, 1), many = graph_chain(&longer, 1);
         if (i >= PASSES / 10)
@@ -280,15 +294,17 @@ static void time_nodes(int memsets, struct series *series) {
 
 static double measure_graph_gaps(void) {
     enum { NODES = 16, SHORT = 4, LONG = 24 };
-    struct series kernel = {.n = 0}, both = {.n = 0}, seam = {.n = 0};
+    struct series kernel = {.n = 0}, memsets = {.n = 0}, records = {.n = 0}, seam = {.n = 0};
     struct graph graphs[LONG];
-    time_nodes(0, &kernel);
-    time_nodes(2, &both);
+    time_nodes(NULL, &kernel);
+    time_nodes(fill_memory, &memsets);
+    time_nodes(record_node, &records);
     series_tell("gpu.graph_kernel", &kernel);
     double one = series_median(&kernel);
-    tell("raw.memset", 2 * series_median(&both) - one, series_apart(&both));
+    tell("raw.memset", 2 * series_median(&memsets) - one, series_apart(&memsets));
+    tell("gpu.record", 2 * series_median(&records) - one, series_apart(&records));
     for (int g = 0; g < LONG; g++)
-        graphs[g] = build(NODES, 0);
+        graphs[g] = build(NODES, NULL);
     for (int i = 0; i < PASSES; i++) {
         double few = graph_chain(graphs, SHORT), many = graph_chain(graphs, LONG);
         if (i >= PASSES / 10)
@@ -309,8 +325,10 @@ int driver_part(void) {
     printf("text gpu %s\ntext cuda %d.%d\n", name, version / 1000, version % 1000 / 10);
     MUST(d->cuEventCreate(&before, CU_EVENT_DEFAULT));
     MUST(d->cuEventCreate(&behind, CU_EVENT_DEFAULT));
+    MUST(d->cuEventCreate(&untimed, CU_EVENT_DISABLE_TIMING));
     measure_calls("host.eager_memset", fill_memory);
     measure_calls("host.eager_copy", copy_memory);
+    measure_calls("host.eager_record", record);
     measure_pageable_copy();
     measure_idle_sync();
     measure_build();

@@ -130,8 +130,8 @@ static void print_call(const struct answer *it) {
     if (it->subject.call)
         print_decision(it);
     else
-        printf("note       it is no memset or copy that may be in a graph: no rule changes what it "
-               "does\n");
+        printf("note       it is no memset, copy or record that may be in a graph: no rule changes "
+               "what it does\n");
     if (it->other)
         printf("note       %s is decided on otherwise: ask for it by its whole name\n",
                it->other->symbol);

@@ -55,7 +55,7 @@ void cli_print_template(void) {
            "mangled:GLOB on the\n"
            "# name as the driver has it; lib:GLOB on the file name of the library or program that "
            "the kernel is\n"
-           "# from; or api:GLOB on the driver's name of a memset or copy.\n"
+           "# from; or api:GLOB on the driver's name of a memset, copy or record.\n"
            "[rules]\n"
            "#eager = attention_decode\n"
            "#never_defer = lib:libnccl*\n"

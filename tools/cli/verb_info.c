@@ -24,7 +24,7 @@ static const char help[] =
 static const char *const stream_kinds[] = {"?", "legacy", "per thread", "created", "unknown"};
 
 struct counts {
-    uint32_t threads, streams, kinds[3], opaque, cooperative;
+    uint32_t threads, streams, kinds[CST_OP_TYPES], opaque, cooperative;
     uint64_t calls, flushes, segments;
 };
 
@@ -98,9 +98,8 @@ static void print_json(const struct look *look, const struct counts *counts) {
     cus_json_integer(&json, "replay_calls", (int64_t)trace->replay.n_works);
     cus_json_integer(&json, "replay_obstacles", (int64_t)trace->replay.n_obstacles);
     cus_json_open(&json, "kinds", '{');
-    cus_json_integer(&json, "launch", counts->kinds[CST_OP_LAUNCH]);
-    cus_json_integer(&json, "memset", counts->kinds[CST_OP_MEMSET]);
-    cus_json_integer(&json, "copy", counts->kinds[CST_OP_COPY]);
+    for (unsigned op = 0; op < CST_OP_TYPES; op++)
+        cus_json_integer(&json, model_op_words[op], counts->kinds[op]);
     cus_json_integer(&json, "opaque", counts->opaque);
     cus_json_integer(&json, "cooperative", counts->cooperative);
     cus_json_close(&json, '}');
@@ -198,9 +197,9 @@ static void print_text(const struct look *look, const struct counts *counts) {
     else
         printf("  %-16s none (cusplice record --gpu-times)\n", "GPU times");
     print_replay(trace);
-    printf("  %-16s %u kernels (%u opaque, %u cooperative), %u memsets, %u copies\n", "kinds",
-           counts->kinds[CST_OP_LAUNCH], counts->opaque, counts->cooperative,
-           counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY]);
+    printf("  %-16s %u kernels (%u opaque, %u cooperative), %u memsets, %u copies, %u of records\n",
+           "kinds", counts->kinds[CST_OP_LAUNCH], counts->opaque, counts->cooperative,
+           counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY], counts->kinds[CST_OP_RECORD]);
     printf("  streams: %u\n", counts->streams);
     for (uint32_t i = 0; i < trace->n_streams; i++)
         if (trace->streams[i])

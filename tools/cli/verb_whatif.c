@@ -92,13 +92,15 @@ static const struct cli_option options[] = {
 
 /* ---- what the recording says ---- */
 
+_Static_assert((int)CST_OP_RECORD == CUS_OP_RECORD && (int)CST_OP_TYPES == CUS_OP_TYPES,
+               "a file has the numbers of format.h");
+
 static void read_outcomes(const struct cst_trace *trace, struct whatif_recorded *out) {
     for (size_t i = 0; i < trace->n_events; i++) {
         const struct cst_record *event = trace->events[i];
         if (event->type == CST_OP) {
             const struct cst_op *op = (const struct cst_op *)event;
-            uint32_t type = trace->kinds[op->kind]->op;
-            out->ops[type < CUS_OP_TYPES ? type : CUS_OP_LAUNCH]++;
+            out->ops[trace->kinds[op->kind]->op]++;
             out->eager += event->flags == CST_EAGER;
             out->host_ns += op->host_ns;
         } else if (event->type == CST_FLUSH) {

@@ -105,7 +105,8 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
     if (found->recorded.in_graphs != played->counters.in_graphs && !trace->lost_records)
         note(notes, "the baseline differs from what was recorded: sizes of graphs follow the pace "
                     "of the host, which was another one, or the settings are others");
-    uint64_t ops = sum(found->recorded.ops, CUS_OP_TYPES), measured = found->known.measured.ops;
+    uint64_t measured = found->known.measured.ops;
+    uint64_t ops = sum(found->recorded.ops, CUS_OP_TYPES) - found->recorded.ops[CUS_OP_RECORD];
     char gpu[160];
     if (measured)
         snprintf(gpu, sizeof gpu,
@@ -156,12 +157,11 @@ static void gather(const struct whatif_found *found, struct rows *rows) {
     const struct whatif_played *pa = &found->baseline;
     const struct whatif_played *pb = found->asked ? &found->hypothesis : pa;
     const struct cus_counters *a = &pa->counters, *b = &pb->counters;
-    static const char *const ops[] = {"launches", "memsets", "copies"};
 #define ADD(section, name, recorded, field)                                                        \
     add(rows, section, name, (double)(recorded), (double)a->field, (double)b->field, false)
 #define UNKNOWN (-1)
     for (unsigned i = 0; i < CUS_OP_TYPES; i++)
-        ADD("ops", ops[i], r->ops[i], ops[i]);
+        ADD("ops", cus_op_keys[i], r->ops[i], ops[i]);
     ADD("issued", "in_graphs", r->in_graphs, in_graphs);
     add(rows, "issued", "eager", (double)r->eager, (double)sum(a->eager_by, CUS_EAGERS),
         (double)sum(b->eager_by, CUS_EAGERS), false);
@@ -300,16 +300,19 @@ static void json_times(struct cus_json *json, const struct whatif_times *times) 
     cus_json_number(json, "step_ops", times->step_ops);
 }
 
+static void json_ops(struct cus_json *json, const uint64_t *ops) {
+    cus_json_open(json, "ops", '{');
+    for (unsigned i = 0; i < CUS_OP_TYPES; i++)
+        cus_json_number(json, cus_op_keys[i], ops[i]);
+    cus_json_close(json, '}');
+}
+
 static void json_played(struct cus_json *json, const struct whatif_found *found, const char *key,
                         const struct whatif_played *played) {
     const struct cus_counters *c = &played->counters;
     cus_json_open(json, key, '{');
     cus_json_text(json, "mode", cus_mode_name((enum cus_mode)played->mode));
-    cus_json_open(json, "ops", '{');
-    cus_json_number(json, "launches", c->ops[CUS_OP_LAUNCH]);
-    cus_json_number(json, "memsets", c->ops[CUS_OP_MEMSET]);
-    cus_json_number(json, "copies", c->ops[CUS_OP_COPY]);
-    cus_json_close(json, '}');
+    json_ops(json, c->ops);
     cus_json_open(json, "issued", '{');
     cus_json_number(json, "in_graphs", c->in_graphs);
     cus_json_number(json, "eager", sum(c->eager_by, CUS_EAGERS));
@@ -341,11 +344,7 @@ static void json_recorded(struct cus_json *json, const struct whatif_found *foun
     const struct whatif_recorded *r = &found->recorded;
     const struct whatif_times *times = &found->baseline.times;
     cus_json_open(json, "recorded", '{');
-    cus_json_open(json, "ops", '{');
-    cus_json_number(json, "launches", r->ops[CUS_OP_LAUNCH]);
-    cus_json_number(json, "memsets", r->ops[CUS_OP_MEMSET]);
-    cus_json_number(json, "copies", r->ops[CUS_OP_COPY]);
-    cus_json_close(json, '}');
+    json_ops(json, r->ops);
     cus_json_open(json, "issued", '{');
     cus_json_number(json, "in_graphs", r->in_graphs);
     cus_json_number(json, "eager", r->eager);

@@ -207,18 +207,21 @@ static double graph_ratio(const struct cst_trace *trace, const struct whatif_cos
         for (uint32_t i = 0, end; i < stream->n_ops; i = end) {
             /* The ops of a graph follow each other in their stream. */
             const struct model_op *op = &model->ops[stream->ops[i]];
-            uint32_t others = 0;
+            struct whatif_nodes nodes = {0};
             for (end = i; end < stream->n_ops; end++) {
                 const struct model_op *next = &model->ops[stream->ops[end]];
                 if (end > i && (next->out != op->out || !op->out))
                     break;
-                others += trace->kinds[next->op->kind]->op != CST_OP_LAUNCH;
+                uint32_t type = trace->kinds[next->op->kind]->op;
+                nodes.records += type == CST_OP_RECORD;
+                nodes.others += type == CST_OP_MEMSET || type == CST_OP_COPY;
             }
             const struct cst_launch *launch = (const struct cst_launch *)op->out;
             if (!model_in_graph(op) || op->place != 0 || launch->head.flags == CST_BUILT)
                 continue;
+            nodes.all = launch->n;
             all[n++] =
-                (struct paid){launch->host_ns, whatif_cost_launch(cost, launch->n, others) +
+                (struct paid){launch->host_ns, whatif_cost_launch(cost, nodes) +
                                                    cost->host.patched_node * launch->patched};
         }
     }

@@ -1,7 +1,7 @@
 /*
  * Compares two traces. It pairs the n-th step of a signature in A with the n-th in B, and their
- * ops one by one, since equal signatures have equal ops. verb_diff.c calls it. It never pairs by
- * time.
+ * ops one by one, since equal signatures have equal ops, but for records of events. verb_diff.c
+ * calls it. It never pairs by time.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -147,9 +147,15 @@ static uint32_t *rows_of(const struct look *look, unsigned side, struct report_r
 static void compare(const struct look *a, const struct look *b, const struct pair *pair,
                     const uint32_t *row_of, struct table *table) {
     const struct model_step *x = &a->model->steps[pair->a], *y = &b->model->steps[pair->b];
-    for (uint32_t i = 0; i < x->n_ops && i < y->n_ops; i++) {
+    for (uint32_t i = 0, j = 0; i < x->n_ops && j < y->n_ops;) {
         const struct model_op *p = look_op(a, x->stream, x->first + i);
-        const struct model_op *q = look_op(b, y->stream, y->first + i);
+        const struct model_op *q = look_op(b, y->stream, y->first + j);
+        bool only_a = look_is_record(a, p->op) && !look_is_record(b, q->op);
+        bool only_b = look_is_record(b, q->op) && !look_is_record(a, p->op);
+        i += !only_b;
+        j += !only_a;
+        if (only_a || only_b) /* the other recording has it as a call */
+            continue;
         union table_value *row = table->values + (size_t)row_of[p->op->kind] * KERNEL_COLUMNS;
         row[ALIGNED].number++;
         row[GAINED].number += !model_in_graph(p) && model_in_graph(q);

@@ -10,7 +10,6 @@
 #include "tools/trace/json.h"
 
 static const char *const stream_kinds[] = {"?", "legacy", "per_thread", "created", "unknown"};
-static const char *const ops[] = {"launch", "memset", "copy"};
 static const char *const choices[] = {"?", "exact", "patched", "built"};
 static const char *const scopes[] = {"none",   "stream", "thread", "context", "context_and_thread",
                                      "process"};
@@ -36,6 +35,7 @@ static const char *const whats[] = {
     "off",
     "drain",
     "waited",
+    "event_seen",
 };
 
 #define WORD(list, i) ((i) < sizeof(list) / sizeof *(list) ? (list)[i] : "?")
@@ -96,12 +96,16 @@ static void three(struct cus_json *json, const char *key, const uint32_t *number
     cus_json_close(json, ']');
 }
 
-static void shape(struct cus_json *json, const struct cst_kind *kind, const struct cst_op *op) {
-    uint64_t wide = op->dims[0] | (uint64_t)op->dims[1] << 32;
+static void shape(struct cus_json *json, const struct cst_trace *trace, const struct cst_op *op) {
+    const struct cst_kind *kind = trace->kinds[op->kind];
+    uint64_t wide = op->dims[0] | (uint64_t)op->dims[1] << 32, event, number;
     if (kind->op == CST_OP_LAUNCH) {
         three(json, "grid", op->dims);
         three(json, "block", op->dims + 3);
         cus_json_integer(json, "shared", op->dims[6]);
+    } else if (kind->op == CST_OP_RECORD) {
+        if (model_record(trace, op, &event, &number))
+            hex(json, "event", event);
     } else {
         cus_json_integer(json, kind->op == CST_OP_MEMSET ? "elements" : "bytes", (int64_t)wide);
     }
@@ -115,9 +119,9 @@ static void put_op(struct cus_json *json, const struct look *look, const struct 
     cus_json_integer(json, "stream", op->op->stream);
     cus_json_integer(json, "step", step->number);
     cus_json_integer(json, "op", op - look->model->ops);
-    cus_json_text(json, "kind", ops[kind->op]);
+    cus_json_text(json, "kind", model_op_words[kind->op]);
     cus_json_text(json, "name", names_of(look->names, op->op->kind));
-    shape(json, kind, op->op);
+    shape(json, trace, op->op);
     cus_json_integer(json, "host_ns", op->op->host_ns);
     cus_json_integer(json, "result", op->op->result);
     cus_json_text(json, "outcome", look_outcomes[outcome]);

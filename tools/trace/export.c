@@ -35,6 +35,7 @@ const char *export_what(unsigned what) {
         [CST_CALL_OFF] = "off",
         [CST_CALL_DRAIN] = "drain",
         [CST_CALL_WAITED] = "waited",
+        [CST_CALL_EVENT_SEEN] = "event_seen",
     };
     return WORD(words, what);
 }
@@ -47,11 +48,6 @@ const char *export_scope(unsigned scope) {
 const char *export_choice(unsigned choice) {
     static const char *const words[] = {NULL, "exact", "patched", "built"};
     return WORD(words, choice);
-}
-
-const char *export_op(unsigned op) {
-    static const char *const words[] = {"launch", "memset", "copy"};
-    return WORD(words, op);
 }
 
 const char *export_stream(unsigned kind) {
@@ -76,7 +72,7 @@ const char *export_api(const struct cst_kind *kind, const struct cst_op *op) {
 
 uint64_t export_op_bytes(const struct cst_kind *kind, const struct cst_op *op) {
     uint64_t count = op->dims[0] | (uint64_t)op->dims[1] << 32;
-    if (kind->op == CST_OP_COPY)
+    if (kind->op != CST_OP_MEMSET)
         return count;
     uint32_t height = 1;
     if (!(kind->flags & CST_KIND_OPAQUE) && kind->param_bytes >= 24)

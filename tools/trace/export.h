@@ -37,13 +37,12 @@ uint64_t export_pid(const struct cst_trace *trace);
 const char *export_what(unsigned what);     /* enum cst_what */
 const char *export_scope(unsigned scope);   /* enum cst_scope */
 const char *export_choice(unsigned choice); /* enum cst_choice */
-const char *export_op(unsigned op);         /* enum cst_op_type */
 const char *export_stream(unsigned kind);   /* enum cst_stream_kind */
 /* "graph", "flushed", "eager" or "open". */
 const char *export_outcome(const struct model_op *op);
 /* The driver function that the op was asked for by. */
 const char *export_api(const struct cst_kind *kind, const struct cst_op *op);
-/* Of memsets and copies. */
+/* Of memsets and copies; 0 of a record. */
 uint64_t export_op_bytes(const struct cst_kind *kind, const struct cst_op *op);
 
 #ifdef __cplusplus

@@ -194,7 +194,9 @@ static void put_call_of_op(struct writer *w, const struct model_op *op, uint64_t
 
 static void put_call(struct writer *w, const struct cst_call *call) {
     const char *name = cst_string(w->trace, call->name);
-    bool is_call = *name && call->what != CST_CALL_WAITED; /* which is the end of one */
+    /* The end of one, and what one does first. */
+    bool part = call->what == CST_CALL_WAITED || call->what == CST_CALL_EVENT_SEEN;
+    bool is_call = *name && !part;
     begin_host_slice(w, &call->head, call->host_ns, is_call ? "cuda_driver" : "cusplice",
                      is_call ? name : export_what(call->what));
     out_key_text(w->out, "what", export_what(call->what));
@@ -296,15 +298,18 @@ static void put_three(struct writer *w, const char *key, const uint32_t *dims) {
 }
 
 static void put_execution(struct writer *w, uint32_t number) {
-    static const char *const categories[] = {"kernel", "gpu_memset", "gpu_memcpy"};
+    static const char *const categories[CST_OP_TYPES] = {"kernel", "gpu_memset", "gpu_memcpy",
+                                                         "gpu_record"};
     static const char *const copies[] = {"Memcpy", "Memcpy DtoD", "Memcpy HtoD", "Memcpy DtoH"};
     const struct model_op *op = &w->job->model->ops[number];
     const struct cst_kind *kind = w->trace->kinds[op->op->kind];
     const struct timeline_span *span = &w->job->spans[number];
-    const char *name = kind->op == CST_OP_MEMSET ? "Memset"
-                       : kind->op == CST_OP_COPY ? copies[kind->form < 4 ? kind->form : 0]
-                                                 : w->job->names[kind->id].demangled;
+    const char *name = kind->op == CST_OP_MEMSET   ? "Memset"
+                       : kind->op == CST_OP_COPY   ? copies[kind->form < 4 ? kind->form : 0]
+                       : kind->op == CST_OP_RECORD ? "Event record"
+                                                   : w->job->names[kind->id].demangled;
     uint32_t stream = op->op->stream;
+    uint64_t event, times;
     begin_gpu_slice(w, categories[kind->op], name, stream, span->start, span->end);
     out_key_number(w->out, "correlation", (uint64_t)number + 1);
     put_stream(w, stream);
@@ -313,8 +318,10 @@ static void put_execution(struct writer *w, uint32_t number) {
         put_three(w, "block", op->op->dims + 3);
         if (op->op->dims[6])
             out_key_number(w->out, "shared memory", op->op->dims[6]);
-    } else {
+    } else if (kind->op != CST_OP_RECORD) {
         out_key_number(w->out, "bytes", export_op_bytes(kind, op->op));
+    } else if (model_record(w->trace, op->op, &event, &times)) {
+        out_key_number(w->out, "event", event);
     }
     out_key_number(w->out, "step", w->job->model->steps[op->step].number);
     out_text(w->out, "}}");

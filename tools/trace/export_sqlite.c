@@ -150,10 +150,11 @@ static void put_kinds(struct writer *w) {
     for (uint32_t i = 0; i < w->trace->n_kinds; i++) {
         const struct cst_kind *kind = w->trace->kinds[i];
         if (kind)
-            database_row(w->db, SCHEMA_CUSPLICE_KIND, "itSiiiiiii", (int64_t)i, export_op(kind->op),
-                         w->job->names[i].mangled, (int64_t)kind->flags, (int64_t)kind->elem,
-                         (int64_t)kind->form, (int64_t)kind->param_bytes, (int64_t)kind->cluster[0],
-                         (int64_t)kind->cluster[1], (int64_t)kind->cluster[2]);
+            database_row(w->db, SCHEMA_CUSPLICE_KIND, "itSiiiiiii", (int64_t)i,
+                         model_op_words[kind->op], w->job->names[i].mangled, (int64_t)kind->flags,
+                         (int64_t)kind->elem, (int64_t)kind->form, (int64_t)kind->param_bytes,
+                         (int64_t)kind->cluster[0], (int64_t)kind->cluster[1],
+                         (int64_t)kind->cluster[2]);
     }
 }
 
@@ -216,9 +217,18 @@ static void put_copy(struct writer *w, const struct cst_op *op, const struct pla
                  at->node);
 }
 
+static void put_record(struct writer *w, const struct cst_op *op, const struct place *at) {
+    uint64_t event = 0, number = 0; /* where the trace does not have them */
+    model_record(w->trace, op, &event, &number);
+    database_row(w->db, SCHEMA_CUSPLICE_RECORD, "iiiiiiinii", at->start, at->end, at->device,
+                 at->context, at->stream, at->id, at->pid, at->node, (int64_t)event,
+                 (int64_t)number);
+}
+
 static void put_execution(struct writer *w, const struct model_op *op, uint32_t number) {
-    static void (*const puts[])(struct writer *, const struct cst_op *,
-                                const struct place *) = {put_kernel, put_memset, put_copy};
+    static void (*const puts[CST_OP_TYPES])(struct writer *, const struct cst_op *,
+                                            const struct place *) = {put_kernel, put_memset,
+                                                                     put_copy, put_record};
     const struct cst_stream *stream = w->trace->streams[op->op->stream];
     struct place at = {
         .start = (int64_t)w->job->spans[number].start,
@@ -288,7 +298,7 @@ static void put_op(struct writer *w, uint32_t number) {
         launch = id_of_out(w, op->out);
     else if (op->out)
         flush = id_of_out(w, op->out);
-    if (kind->op != CST_OP_LAUNCH)
+    if (kind->op == CST_OP_MEMSET || kind->op == CST_OP_COPY)
         elements = (int64_t)(record->dims[0] | (uint64_t)record->dims[1] << 32);
     database_row(w->db, SCHEMA_CUSPLICE_OP, "iiiitnnnssn", id, (int64_t)record->kind,
                  (int64_t)record->stream, (int64_t)op->step + 1, export_outcome(op), launch, flush,
@@ -305,7 +315,8 @@ static void put_call(struct writer *w, const struct cst_call *call) {
     database_row(w->db, SCHEMA_CUSPLICE_CALL, "iiisnttii", start, end,
                  global_tid(w, call->head.thread), name, stream, export_what(call->what),
                  export_scope(call->scope), (int64_t)call->abi, (int64_t)call->value);
-    if (!*name || call->what == CST_CALL_WAITED) /* the end of a call that has a row */
+    /* The end of a call that has a row; a look at an event, by one that may have. */
+    if (!*name || call->what == CST_CALL_WAITED || call->what == CST_CALL_EVENT_SEEN)
         return;
     if (call->what == CST_CALL_STEP_END && last->what == CST_CALL_FLUSH &&
         last->name == call->name) {

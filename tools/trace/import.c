@@ -4,6 +4,7 @@
  * verb_import.c calls it. It never reads SQL itself.
  */
 #include "tools/trace/import_gpu.h"
+#include "tools/trace/import_kinds.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,13 +32,9 @@ struct api {
     bool seen;
 };
 
-struct kind_key {
-    int64_t name, variant;
-    uint32_t op, flags, elem, form, context, cluster[3];
-};
-
 struct thread {
-    uint32_t last; /* the stream that it worked on last; CST_NONE */
+    uint32_t last;    /* the stream that it worked on last; CST_NONE */
+    uint32_t records; /* of events, since it last waited */
 };
 
 /* As streams are told apart. */
@@ -107,7 +104,7 @@ static uint32_t thread_of(struct writer *w, int64_t tid) {
         w->threads = threads;
         w->threads_room = room;
     }
-    w->threads[w->n_threads++] = (struct thread){CST_NONE};
+    w->threads[w->n_threads++] = (struct thread){CST_NONE, 0};
     struct cst_thread *record = cst_sink_add(&w->sink, CST_THREAD, sizeof *record);
     record->head.thread = w->n_threads;
     record->tid = (uint32_t)tid;
@@ -180,7 +177,7 @@ static uint32_t stream_numbered(struct writer *w, int64_t number) {
     return id ? id : CST_NONE;
 }
 
-static uint32_t write_kind(struct writer *w, const struct kind_key *key, const char *name) {
+static uint32_t write_kind(struct writer *w, const struct import_kind *key, const char *name) {
     bool made;
     uint32_t id = intern_add(&w->kinds, key, sizeof *key, &made);
     w->no_memory |= !id;
@@ -194,6 +191,7 @@ static uint32_t write_kind(struct writer *w, const struct kind_key *key, const c
     kind->name = text;
     kind->elem = key->elem;
     kind->form = key->form;
+    kind->param_bytes = import_kind_params(key);
     memcpy(kind->cluster, key->cluster, sizeof kind->cluster);
     return id;
 }
@@ -237,70 +235,46 @@ static bool is_op(struct writer *w, const struct import_op *op, const struct imp
 
 /* ---- ops ---- */
 
-static const char *name_of_memory_op(struct writer *w, const struct import_op *op,
-                                     const struct import_call *call, struct kind_key *key) {
-    static const char *const copies[] = {"cuMemcpyAsync", "cuMemcpyDtoDAsync_v2",
-                                         "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"};
-    const char *driver = call ? api_of(w, call->name)->class.driver : NULL;
-    if (op->type == CST_OP_COPY) {
-        key->form = op->copy == 8 ? 1 : op->copy == 1 ? 2 : op->copy == 2 ? 3 : 0;
-        key->flags |= op->pageable ? CST_KIND_NO_NODE : 0;
-        for (uint32_t i = 0; driver && i < 4; i++)
-            if (strncmp(driver, copies[i], strlen(copies[i])) == 0)
-                key->form = i ? i : key->form;
-        /* The runtime calls the driver's form for the direction that it is told. */
-        bool same = driver && strcmp(import_text(w->data, call->name), driver) == 0;
-        return same ? driver : copies[key->form];
-    }
-    if (!driver || strncmp(driver, "cuMemsetD", 9) != 0)
-        driver = "cuMemsetD8Async";
-    key->elem = strstr(driver, "32") ? 4 : strstr(driver, "16") ? 2 : 1;
-    return driver;
+/* One that `call` asked for (NULL: nobody knows which call), at `time`. */
+static struct cst_op *add_op(struct writer *w, const struct import_call *call, int64_t time,
+                             uint32_t kind, uint32_t params, uint32_t stream) {
+    uint32_t thread = thread_of(w, call ? call->thread : (int64_t)w->data->pid);
+    struct cst_op *record = cst_sink_add(&w->sink, CST_OP, sizeof *record + params);
+    record->head.flags = CST_EAGER;
+    record->head.thread = thread;
+    record->head.ns = when(w, time);
+    record->kind = kind;
+    record->stream = stream;
+    record->abi = call && api_of(w, call->name)->class.ptsz;
+    record->result = call ? (int32_t)call->result : 0;
+    if (!w->no_memory)
+        w->threads[thread - 1].last = stream;
+    w->counts->ops++;
+    return record;
 }
 
 static void write_op(struct writer *w, const struct event *event) {
     const struct import_op *op = &w->data->ops[event->number];
     const struct import_call *call = event->call;
-    struct kind_key key;
-    memset(&key, 0, sizeof key); /* it is hashed */
-    key.op = op->type;
-    key.flags = CST_KIND_OPAQUE;
-    key.context = op->context;
-    for (unsigned i = 0; i < 3; i++)
-        key.cluster[i] = op->type == CST_OP_LAUNCH && op->cluster[i] ? op->cluster[i] : 1;
-    const char *name;
-    if (op->type == CST_OP_LAUNCH) {
-        key.name = op->name;
-        key.variant = w->data->mangled ? 0 : op->variant;
-        key.flags |= op->cooperative ? CST_KIND_COOPERATIVE : 0;
-        name = import_text(w->data, op->name);
-    } else {
-        name = name_of_memory_op(w, op, call, &key);
+    const char *driver = call ? api_of(w, call->name)->class.driver : NULL;
+    struct import_kind key;
+    const char *name =
+        import_kind_of(w->data, op, driver, call ? import_text(w->data, call->name) : "", &key);
+    if (op->type != CST_OP_LAUNCH)
         key.variant = string(w, name);
-    }
     uint32_t kind = write_kind(w, &key, name), stream = stream_of(w, op);
-    uint32_t thread = thread_of(w, call ? call->thread : (int64_t)w->data->pid);
-    struct cst_op *record = cst_sink_add(&w->sink, CST_OP, sizeof *record);
-    record->head.flags = CST_EAGER;
-    record->head.thread = thread;
-    record->head.ns = when(w, event->time);
-    record->kind = kind;
-    record->stream = stream;
-    record->abi = call && api_of(w, call->name)->class.ptsz;
-    if (call) {
-        record->result = (int32_t)call->result;
-        if (w->data->own || !op->in_graph) /* the launch of a graph is not the op's */
-            record->host_ns = span(call->start, call->end);
-    }
+    struct cst_op *record = add_op(w, call, event->time, kind, import_kind_params(&key), stream);
+    if (call && (w->data->own || !op->in_graph)) /* the launch of a graph is not the op's */
+        record->host_ns = span(call->start, call->end);
     memcpy(record->dims, op->dims, sizeof record->dims);
-    if (op->type != CST_OP_LAUNCH) {
-        uint64_t count = op->type == CST_OP_MEMSET ? op->bytes / key.elem : op->bytes;
+    uint64_t count = op->type == CST_OP_MEMSET ? op->bytes / key.elem : op->bytes;
+    if (op->type == CST_OP_MEMSET || op->type == CST_OP_COPY) {
         record->dims[0] = (uint32_t)count;
         record->dims[1] = (uint32_t)(count >> 32);
+    } else if (op->type == CST_OP_RECORD) {
+        memcpy(record + 1, op->event, sizeof op->event);
     }
-    if (!w->no_memory)
-        w->threads[thread - 1].last = stream;
-    w->counts->ops++;
+    uint32_t thread = record->head.thread; /* what is written next may end its block */
     if (w->data->gpu_times && op->start + w->data->base >= 0)
         import_gpu(&w->sink, op, when(w, op->start), thread,
                    op->type == CST_OP_LAUNCH ? string(w, name) : 0);
@@ -345,18 +319,6 @@ static uint32_t stream_of_call(struct writer *w, const struct import_call *call)
     return w->no_memory ? CST_NONE : w->threads[thread - 1].last;
 }
 
-static void write_wait(struct writer *w, const struct import_call *call, const struct api *api) {
-    bool polls = acts(api, "POLL"), queries = acts(api, "QUERY"), ready = call->result == 0;
-    uint32_t stream = stream_of_call(w, call);
-    if (!polls)
-        add_call(w, call, CST_CALL_FLUSH, stream, api->class.scope);
-    if ((polls || queries) && !ready)
-        add_call(w, call, CST_CALL_FLUSH, stream, CST_SCOPE_T);
-    if (!polls && ready && stream != CST_NONE)
-        add_call(w, call, CST_CALL_STEP_END, stream, CST_SCOPE_NONE)->host_ns =
-            span(call->start, call->end);
-}
-
 static void write_barrier(struct writer *w, const struct import_call *call, const struct api *api) {
     static const struct {
         const char *act;
@@ -375,6 +337,40 @@ static void write_barrier(struct writer *w, const struct import_call *call, cons
     for (unsigned i = 0; i < sizeof more / sizeof *more; i++)
         if (acts(api, more[i].act))
             add_call(w, call, more[i].what, stream, CST_SCOPE_NONE);
+}
+
+/* The library would defer it. Profiles do not tell which event it is, but for those with a table of
+ * events: it is taken for the same one as that at this place behind the thread's last wait. */
+static void write_record(struct writer *w, const struct import_call *call, const struct api *api) {
+    uint32_t stream = stream_of_call(w, call), thread = thread_of(w, call->thread);
+    if (stream == CST_NONE || w->no_memory) {
+        write_barrier(w, call, api);
+        return;
+    }
+    const struct import_op op = {.type = CST_OP_RECORD};
+    struct import_kind key;
+    const char *name = import_kind_of(w->data, &op, NULL, "", &key);
+    key.variant = string(w, name);
+    uint32_t kind = write_kind(w, &key, name);
+    uint64_t place = (uint64_t)thread << 32 | ++w->threads[thread - 1].records;
+    const uint64_t event[2] = {call->event ? (uint64_t)call->event : place, 0};
+    struct cst_op *record = add_op(w, call, call->start, kind, import_kind_params(&key), stream);
+    record->host_ns = span(call->start, call->end);
+    memcpy(record + 1, event, sizeof event);
+}
+
+static void write_wait(struct writer *w, const struct import_call *call, const struct api *api) {
+    bool polls = acts(api, "POLL"), queries = acts(api, "QUERY"), ready = call->result == 0;
+    uint32_t stream = stream_of_call(w, call);
+    if (!polls)
+        add_call(w, call, CST_CALL_FLUSH, stream, api->class.scope);
+    if ((polls || queries) && !ready)
+        add_call(w, call, CST_CALL_FLUSH, stream, CST_SCOPE_T);
+    if (!polls && ready && stream != CST_NONE && !w->no_memory)
+        w->threads[thread_of(w, call->thread) - 1].records = 0;
+    if (!polls && ready && stream != CST_NONE)
+        add_call(w, call, CST_CALL_STEP_END, stream, CST_SCOPE_NONE)->host_ns =
+            span(call->start, call->end);
 }
 
 static void write_call(struct writer *w, const struct import_call *call) {
@@ -405,8 +401,10 @@ static void write_call(struct writer *w, const struct import_call *call) {
             write_barrier(w, call, api);
         break;
     default:
+        if (acts(api, "RECORD") && !w->data->own) /* in whose databases it is an execution */
+            write_record(w, call, api);
         /* As if one stream used the pool. */
-        if (!acts(api, "ALLOC_ASYNC") && !acts(api, "FREE_ASYNC"))
+        else if (!acts(api, "ALLOC_ASYNC") && !acts(api, "FREE_ASYNC"))
             write_barrier(w, call, api);
     }
 }

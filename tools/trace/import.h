@@ -50,12 +50,14 @@ struct import_op {
     uint8_t cooperative, pageable;
     uint32_t dims[7]; /* of kernels */
     uint32_t cluster[3];
-    uint64_t bytes; /* of memsets and copies */
+    uint64_t bytes;    /* of memsets and copies */
+    uint64_t event[2]; /* of a record, from cusplice: its params */
 };
 
 struct import_call {
     int64_t start, end, thread, correlation, name, result;
     int64_t stream; /* CST_NONE: not known. What comes from cusplice: its id there */
+    int64_t event;  /* CUPTI's number of the event; 0: not known */
     uint8_t what;   /* 0: by its name; else enum cst_what, from cusplice */
     uint8_t scope, abi;
     bool expanded; /* the launch of a graph whose ops stand in its place */

@@ -21,6 +21,8 @@
 #define MEMCPY "CUPTI_ACTIVITY_KIND_MEMCPY"
 #define RUNTIME "CUPTI_ACTIVITY_KIND_RUNTIME"
 #define SYNC "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+#define EVENT "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
+#define RECORD "CUSPLICE_RECORD"
 #define PID "((%s >> 24) & 16777215)"
 
 struct reader {
@@ -330,6 +332,22 @@ static bool read_memory(struct reader *r, const char *table, uint8_t type) {
     return row && end(r, row, result);
 }
 
+/* Records of events: in databases of cusplice alone. */
+static bool read_records(struct reader *r) {
+    static const char *const columns[] = {WHERE_AND_WHEN, "event", "number", NULL};
+    if (!r->data->own || !has(r, RECORD, NULL))
+        return true;
+    sqlite3_stmt *row = select_rows(r, RECORD, columns, "globalPid", "rowid");
+    struct import_op *op;
+    int result = SQLITE_DONE;
+    while (row && (result = sqlite3_step(row)) == SQLITE_ROW &&
+           (op = add_op(r, row, CST_OP_RECORD))) {
+        op->event[0] = (uint64_t)number(row, 7);
+        op->event[1] = (uint64_t)number(row, 8);
+    }
+    return row && end(r, row, result);
+}
+
 /* ---- calls ---- */
 
 static bool read_calls(struct reader *r) {
@@ -389,7 +407,7 @@ static bool read_made(struct reader *r) {
                                  .correlation = -1,
                                  .name = number(row, 3),
                                  .stream = number_or(row, 4, CST_NONE),
-                                 .what = (uint8_t)by_word(what, export_what, CST_CALL_DRAIN + 1),
+                                 .what = (uint8_t)by_word(what, export_what, CST_CALLS),
                                  .scope = (uint8_t)by_word(scope, export_scope, CST_SCOPE_P + 1),
                                  .abi = (uint8_t)number(row, 7),
                                  .value = (uint64_t)number(row, 8)};
@@ -403,14 +421,14 @@ static int by_correlation(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Waits whose stream is recorded. */
-static bool read_waits(struct reader *r) {
-    static const char *const columns[] = {"correlationId=NULL", "streamId=NULL", NULL};
+/* Waits, and records of events, whose stream or event the table has. */
+static bool read_named(struct reader *r, const char *table) {
+    static const char *const columns[] = {"correlationId=NULL", "streamId=NULL", "eventId=0", NULL};
     size_t n = r->data->n_calls;
-    if (!n || !has(r, SYNC, NULL))
+    if (!n || !has(r, table, NULL))
         return true;
     struct import_call **calls = malloc(n * sizeof *calls);
-    sqlite3_stmt *row = calls ? select_rows(r, SYNC, columns, "globalPid", "rowid") : NULL;
+    sqlite3_stmt *row = calls ? select_rows(r, table, columns, "globalPid", "rowid") : NULL;
     int result = SQLITE_DONE;
     for (size_t i = 0; calls && i < n; i++)
         calls[i] = &r->data->calls[i];
@@ -420,8 +438,11 @@ static bool read_waits(struct reader *r) {
         struct import_call key = {.correlation = number_or(row, 0, -1)}, *at = &key;
         struct import_call **found = bsearch(&at, calls, n, sizeof *calls, by_correlation);
         int64_t stream = number_or(row, 1, CST_NONE);
-        if (found && key.correlation >= 0 && stream >= 0 && stream < CST_NONE)
+        if (!found || key.correlation < 0)
+            continue;
+        if (stream >= 0 && stream < CST_NONE)
             (*found)->stream = stream;
+        (*found)->event = number(row, 2);
     }
     free(calls);
     return row && end(r, row, result);
@@ -548,7 +569,8 @@ static bool read_all(struct reader *r) {
     if (!r->data->n_ops)
         return fail(r, "holds no kernels (table " KERNEL " is empty)");
     return read_memory(r, MEMSET, CST_OP_MEMSET) && read_memory(r, MEMCPY, CST_OP_COPY) &&
-           read_calls(r) && read_made(r) && read_waits(r) &&
+           read_records(r) && read_calls(r) && read_made(r) && read_named(r, SYNC) &&
+           read_named(r, EVENT) &&
            (r->data->own && has(r, "CUSPLICE_STREAM", NULL) ? read_own_streams(r)
                                                             : read_nsys_streams(r)) &&
            read_texts(r);

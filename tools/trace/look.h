@@ -15,7 +15,8 @@ struct look {
     struct names *names;
     char *facts;          /* one line of JSON; "{}" where the trace's are none */
     bool facts_bad;       /* ... and that was so */
-    uint64_t *signatures; /* by step: of names and shapes, so equal between traces */
+    uint64_t *signatures; /* by step: of names and shapes, so equal between traces. Records of
+                           * events do not count: an older recording has them as calls */
     uint64_t *kinds;      /* by kind: a hash of what it is, equal between traces */
 };
 
@@ -27,6 +28,10 @@ void look_close(struct look *look);
 /* The op of that place in its stream. */
 static inline const struct model_op *look_op(const struct look *look, uint32_t stream, uint32_t i) {
     return &look->model->ops[look->model->streams[stream].ops[i]];
+}
+
+static inline bool look_is_record(const struct look *look, const struct cst_op *op) {
+    return look->trace->kinds[op->kind]->op == CST_OP_RECORD;
 }
 
 /* What became of an op. */

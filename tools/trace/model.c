@@ -5,11 +5,27 @@
 #include "tools/trace/model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define XXH_INLINE_ALL
 #include "xxhash.h"
 
 #include "tools/trace/model_gpu.h"
+
+const char *const model_op_words[CST_OP_TYPES] = {"launch", "memset", "copy", "record"};
+
+bool model_record(const struct cst_trace *trace, const struct cst_op *op, uint64_t *event,
+                  uint64_t *number) {
+    const struct cst_kind *kind = trace->kinds[op->kind];
+    uint64_t params[2];
+    if (kind->op != CST_OP_RECORD || kind->flags & CST_KIND_OPAQUE ||
+        kind->param_bytes < sizeof params)
+        return false;
+    memcpy(params, cst_op_params(op), sizeof params);
+    *event = params[0];
+    *number = params[1];
+    return true;
+}
 
 /* Of one stream, while the pass runs. */
 struct state {

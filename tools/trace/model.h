@@ -11,6 +11,9 @@
 extern "C" {
 #endif
 
+/* Words for enum cst_op_type. */
+extern const char *const model_op_words[CST_OP_TYPES];
+
 struct model_op {
     const struct cst_op *op;
     /* The LAUNCH (in a graph) or FLUSH (one by one, after being deferred) by which it went out;
@@ -53,6 +56,10 @@ struct model {
 /* NULL where memory does not suffice, or the trace has 4 billion ops. */
 struct model *model_make(const struct cst_trace *trace);
 void model_free(struct model *model);
+
+/* The params of a record of an event. False: the trace does not have them. */
+bool model_record(const struct cst_trace *trace, const struct cst_op *op, uint64_t *event,
+                  uint64_t *number);
 
 static inline bool model_in_graph(const struct model_op *op) {
     return op->out && op->out->type == CST_LAUNCH;

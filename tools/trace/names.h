@@ -20,7 +20,7 @@ struct names;
 struct names *names_make(const struct cst_trace *trace, enum names_form form);
 void names_free(struct names *names);
 
-/* Of a kind of the trace; of memsets and copies the call. Never NULL. */
+/* Of a kind of the trace; of other ops the call. Never NULL. */
 const char *names_of(struct names *names, uint32_t kind);
 
 #ifdef __cplusplus

@@ -210,6 +210,7 @@ function shapeText(d, op) {
     const wide = dims[0] + dims[1] * 4294967296;
     if (kind.op === 1) return `memset, ${count(wide)} elements of ${kind.elem} bytes`;
     if (kind.op === 2) return `copy, ${bytesText(wide)}`;
+    if (kind.op === 3) return "record of an event";
     const text = `grid ${dims.slice(0, 3).join("\u00d7")}, block ${dims.slice(3, 6).join("\u00d7")}`;
     return dims[6] ? `${text}, ${bytesText(dims[6])} shared` : text;
 }

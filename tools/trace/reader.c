@@ -169,7 +169,7 @@ static bool sound_definition(const struct cst_record *record, size_t bytes) {
         const struct cst_kind *kind = (const struct cst_kind *)record;
         uint64_t need = sizeof *kind + (uint64_t)kind->n_arguments * sizeof(struct cst_argument) +
                         (uint64_t)kind->n_attributes * sizeof(struct cst_attribute);
-        if (need > bytes || kind->op > CST_OP_COPY || kind->param_bytes > 65536 ||
+        if (need > bytes || kind->op >= CST_OP_TYPES || kind->param_bytes > 65536 ||
             !cst_arguments_sound(cst_kind_arguments(kind), kind->n_arguments, kind->param_bytes))
             return false;
     }

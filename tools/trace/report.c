@@ -11,7 +11,7 @@
 #include "xxhash.h"
 
 const struct report report_list[] = {
-    {"kernels", "by kernel, memset and copy: calls, what became of them, host time",
+    {"kernels", "by kernel, memset, copy and record: calls, what became of them, host time",
      report_kernels},
     {"segments", "by list of ops: the graphs that were launched, and what ended them",
      report_segments},

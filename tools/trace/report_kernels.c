@@ -37,8 +37,6 @@ static const struct table_column columns[] = {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-static const char *const op_names[] = {"launch", "memset", "copy"};
-
 static union table_value *row_at(struct table *table, uint32_t row) {
     return table->values + (size_t)row * COLUMNS;
 }
@@ -62,7 +60,7 @@ static uint32_t *rows_of_kinds(const struct look *look, struct table *table) {
         union table_value *row = table_row(table);
         if (!row)
             break;
-        row[OP].text = op_names[kind->op];
+        row[OP].text = model_op_words[kind->op];
         row[NAME].text = names_of(look->names, i);
     }
     table->failed |= !row_of;

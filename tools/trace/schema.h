@@ -65,6 +65,11 @@
                  "INTEGER NOT NULL, stepId INTEGER NOT NULL, outcome TEXT NOT NULL, launchId "     \
                  "INTEGER, flushId INTEGER, place INTEGER, eagerId INTEGER, whyId INTEGER, "       \
                  "elements INTEGER")                                                               \
+    SCHEMA_TABLE(CUSPLICE_RECORD,                                                                  \
+                 "start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, "       \
+                 "contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, "  \
+                 "globalPid INTEGER, graphNodeId INTEGER, event INTEGER NOT NULL, number INTEGER " \
+                 "NOT NULL")                                                                       \
     SCHEMA_TABLE(CUSPLICE_LAUNCH,                                                                  \
                  "launchId INTEGER NOT NULL PRIMARY KEY, start INTEGER NOT NULL, end INTEGER NOT " \
                  "NULL, globalTid INTEGER NOT NULL, streamId INTEGER NOT NULL, segmentId INTEGER " \

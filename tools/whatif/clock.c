@@ -75,7 +75,8 @@ static struct {
     double lets_through;       /* what the library adds to an op that it does not defer */
     double patching;           /* what it took to patch the graph that is launched next */
     const struct lane *second; /* whose graph the second thread had last */
-    double legacy_end, blocking_end, event_end;
+    double legacy_end, blocking_end;
+    double event_end; /* of the record of an event that was issued last */
     struct step *steps;
     size_t n_steps, room;
 } here;
@@ -149,7 +150,9 @@ static void run(struct lane *lane, struct asked op, double at, double gap) {
     double ns = here.cost->gpu.small_kernel, begin = at + here.cost->gpu.start;
     if (op.gpu_ns != WHATIF_NOT_MEASURED)
         ns = later(0, op.gpu_ns - here.cost->gpu.measured_more);
-    if (op.op != CST_OP_LAUNCH)
+    if (op.op == CST_OP_RECORD)
+        ns = here.cost->gpu.record;
+    else if (op.op != CST_OP_LAUNCH)
         gap += here.cost->gpu.memset_more;
     if (lane->ran)
         begin = later(begin, lane->end + gap);
@@ -160,6 +163,8 @@ static void run(struct lane *lane, struct asked op, double at, double gap) {
     lane->ran = true;
     lane->end = begin + ns;
     lane->busy += ns;
+    if (op.op == CST_OP_RECORD)
+        here.event_end = lane->end;
     if (legacy)
         here.legacy_end = later(here.legacy_end, lane->end);
     else if (lane->blocking)
@@ -183,6 +188,7 @@ static double scaled(double ns, double factor) {
 static double cost_of(uint8_t op) {
     double ns = op == CST_OP_LAUNCH   ? here.cost->host.eager_launch
                 : op == CST_OP_MEMSET ? here.cost->host.eager_memset
+                : op == CST_OP_RECORD ? here.cost->host.eager_record
                                       : here.cost->host.eager_copy;
     return scaled(ns, here.timing->eager);
 }
@@ -204,8 +210,9 @@ static void became(enum outcome outcome) {
         here.thread->here = outcome;
 }
 
-static double eager_gap(void) {
-    return here.cost->gpu.eager_kernel - here.cost->gpu.small_kernel;
+/* Ahead of an op, as the GPU needs it. What a record needs is in gpu.record. */
+static double gap_ahead(struct asked op, double kernel) {
+    return op.op == CST_OP_RECORD ? 0 : kernel - here.cost->gpu.small_kernel;
 }
 
 /* What is deferred is looked at before anything goes out because of it. */
@@ -239,7 +246,7 @@ void whatif_clock_own(void) {
     if (here.waits)
         copy_and_wait(here.lane);
     else
-        run(here.lane, op, spend(cost_of(op.op)), eager_gap());
+        run(here.lane, op, spend(cost_of(op.op)), gap_ahead(op, here.cost->gpu.eager_kernel));
 }
 
 void whatif_clock_issued(CUstream stream) {
@@ -249,7 +256,7 @@ void whatif_clock_issued(CUstream stream) {
     struct asked op = take(lane);
     became(ISSUED);
     follow(lane);
-    run(lane, op, spend(cost_of(op.op)), eager_gap());
+    run(lane, op, spend(cost_of(op.op)), gap_ahead(op, here.cost->gpu.eager_kernel));
 }
 
 void whatif_clock_captured(void) {
@@ -269,17 +276,16 @@ static bool hands_over(const struct lane *lane) {
            (!here.second || here.second == lane || here.second->out <= here.thread->host);
 }
 
-void whatif_clock_graph(CUstream stream, uint32_t nodes, uint32_t others) {
+void whatif_clock_graph(CUstream stream, struct whatif_nodes nodes) {
     if (!here.timing)
         return;
     const struct whatif_cost *cost = here.cost;
     struct lane *lane = lane_of(stream);
-    double gap = cost->gpu.graph_kernel - cost->gpu.small_kernel;
     if (!here.own && !here.matched && !here.background)
         match();
     follow(lane);
     double ns = here.patching, at;
-    ns += scaled(whatif_cost_launch(cost, nodes, others), here.timing->graph);
+    ns += scaled(whatif_cost_launch(cost, nodes), here.timing->graph);
     here.patching = 0;
     if (hands_over(lane)) {
         here.second = lane;
@@ -289,8 +295,10 @@ void whatif_clock_graph(CUstream stream, uint32_t nodes, uint32_t others) {
         at = spend(ns);
     }
     cus_virtual_submit = false;
-    for (uint32_t i = 0; i < nodes; i++)
-        run(lane, take(lane), at, gap + (i ? 0 : cost->gpu.graph_seam));
+    for (uint32_t i = 0; i < nodes.all; i++) {
+        struct asked op = take(lane);
+        run(lane, op, at, gap_ahead(op, cost->gpu.graph_kernel) + (i ? 0 : cost->gpu.graph_seam));
+    }
 }
 
 /* ---- steps ---- */

@@ -17,7 +17,7 @@
  * The model is simpler than a GPU:
  * - Streams run side by side as if each had a GPU of its own. Only the order of the legacy stream
  *   and of blocking streams holds.
- * - A wait for an event waits for the recording of an event that was seen last. A wait that names
+ * - A wait for an event waits for the record of an event that was issued last. A wait that names
  *   no stream is for the stream that was used last.
  * - Queues never fill up. A program that polls asks as often as it did.
  * - A thread goes on behind what another thread did, as far as it was recorded behind it.
@@ -27,6 +27,11 @@
  */
 
 struct whatif_cost;
+
+/* Nodes of a graph; of them, memsets and copies; of them, records of events. */
+struct whatif_nodes {
+    uint32_t all, others, records;
+};
 
 enum { WHATIF_NOT_MEASURED = UINT32_MAX };
 
@@ -72,8 +77,7 @@ void whatif_clock_own(void);
 void whatif_clock_issued(CUstream stream);
 void whatif_clock_captured(void);
 void whatif_clock_patched(void);
-/* `others`: so many of the nodes are no kernels. */
-void whatif_clock_graph(CUstream stream, uint32_t nodes, uint32_t others);
+void whatif_clock_graph(CUstream stream, struct whatif_nodes nodes);
 
 void whatif_clock_end(struct whatif_times *times);
 

@@ -148,19 +148,21 @@ bool whatif_cost_write(FILE *file, const struct whatif_cost *cost,
     return !ferror(file);
 }
 
-double whatif_cost_launch(const struct whatif_cost *cost, double nodes, double others) {
-    return cost->host.graph_launch + cost->host.graph_node * nodes +
-           cost->host.graph_other * others;
+double whatif_cost_launch(const struct whatif_cost *cost, struct whatif_nodes nodes) {
+    return cost->host.graph_launch + cost->host.graph_node * nodes.all +
+           cost->host.graph_other * nodes.others + cost->host.graph_record * nodes.records;
 }
 
 double whatif_cost_host(const struct whatif_cost *cost, const struct whatif_played *played) {
     const struct whatif_asked *asked = &played->asked;
     double in_graphs = (double)played->counters.in_graphs;
-    return cost->host.eager_launch * (double)(asked->own + asked->issued) +
+    return cost->host.eager_launch * (double)(asked->own + asked->issued - asked->records) +
+           cost->host.eager_record * (double)asked->records +
            cost->host.matched_launch * (in_graphs + (double)asked->issued) +
            cost->host.graph_launch * (double)asked->graph_launches +
            cost->host.graph_node * in_graphs +
            cost->host.graph_other * (double)asked->graph_others +
+           cost->host.graph_record * (double)asked->graph_records +
            cost->host.patched_node * (double)asked->patched +
            cost->host.built_node * (double)asked->captured;
 }
@@ -169,8 +171,9 @@ double whatif_cost_gpu(const struct whatif_cost *cost, const struct whatif_playe
                        const struct whatif_measured *measured) {
     const struct whatif_asked *asked = &played->asked;
     double more = cost->gpu.small_kernel + cost->gpu.measured_more;
-    return cost->gpu.eager_kernel * (double)(asked->own + asked->issued) +
-           cost->gpu.graph_kernel * (double)played->counters.in_graphs +
+    return cost->gpu.eager_kernel * (double)(asked->own + asked->issued - asked->records) +
+           cost->gpu.graph_kernel * (double)(played->counters.in_graphs - asked->graph_records) +
+           cost->gpu.record * (double)(asked->records + asked->graph_records) +
            cost->gpu.graph_seam * (double)asked->graph_launches + (double)measured->ns -
            more * (double)measured->ops;
 }

@@ -16,12 +16,14 @@
     X(host, eager_launch, 1, "A launch by itself.")                                                \
     X(host, eager_memset, 0, "A memset by itself.")                                                \
     X(host, eager_copy, 0, "A copy by itself, of device memory.")                                  \
+    X(host, eager_record, 0, "A record of an event by itself.")                                    \
     X(host, pageable_copy, 0,                                                                      \
       "A copy from the device to pageable memory, to its end, with nothing ahead of it.")          \
     X(host, matched_launch, 1, "A launch that is deferred.")                                       \
     X(host, graph_launch, 1, "cuGraphLaunch.")                                                     \
     X(host, graph_node, 0, "... and for each node of the graph.")                                  \
-    X(host, graph_other, 0, "... and more for each of them that is no kernel: a memset, a copy.")  \
+    X(host, graph_other, 0, "... and more for each of them that is a memset or copy.")             \
+    X(host, graph_record, 0, "... and more for each of them that records an event without times.") \
     X(host, let_through, 0, "What the library adds to a launch that it does not defer.")           \
     X(host, patched_node, 1, "cuGraphExec...SetParams.")                                           \
     X(host, built_node, 1, "Capture and instantiate, per node.")                                   \
@@ -36,6 +38,7 @@
     X(gpu, measured_more, 0,                                                                       \
       "How much longer a kernel is said to run (record --gpu-times) than it takes.")               \
     X(gpu, memset_more, 0, "How much longer the gap is at a memset or copy.")                      \
+    X(gpu, record, 0, "A record of an event without times, by itself or in a graph.")              \
     X(recorder, op, 0, "What recording adds to the time between two calls of the program.")        \
     X(recorder, eager_launch, 0,                                                                   \
       "How long a launch by itself takes in a recording of the loop that the rest is measured "    \
@@ -84,8 +87,8 @@ bool whatif_cost_read(const char *path, struct whatif_cost *cost, char *error, s
  * struct; below 0: it was not measured. False: it could not be written. */
 bool whatif_cost_write(FILE *file, const struct whatif_cost *cost, const struct whatif_cost *noise);
 
-/* Of a launch of a graph of `nodes` nodes, `others` of them no kernels. */
-double whatif_cost_launch(const struct whatif_cost *cost, double nodes, double others);
+/* Of a launch of a graph of such nodes. */
+double whatif_cost_launch(const struct whatif_cost *cost, struct whatif_nodes nodes);
 double whatif_cost_host(const struct whatif_cost *cost, const struct whatif_played *played);
 /* Each kernel is taken for a small one; those that were measured run as long as they did. */
 double whatif_cost_gpu(const struct whatif_cost *cost, const struct whatif_played *played,

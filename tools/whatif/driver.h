@@ -27,7 +27,9 @@ struct whatif_asked {
     uint64_t captured;
     uint64_t graphs; /* instantiated */
     uint64_t graph_launches;
-    uint64_t graph_others; /* nodes of those that are no kernels */
+    uint64_t graph_others;  /* nodes of those that are memsets or copies */
+    uint64_t records;       /* of events, among `issued` and `own` */
+    uint64_t graph_records; /* nodes of graphs launched that record events */
     uint64_t patched;
     uint64_t assumed; /* addresses that the trace says nothing of, taken for device memory */
 };
@@ -64,6 +66,7 @@ const struct cst_kind *whatif_driver_layout(const struct cst_kind *kind);
 void *whatif_driver_launch(bool ex, bool cooperative);
 void *whatif_driver_memset(uint32_t elem, bool two_d);
 void *whatif_driver_copy(uint32_t form);
+void *whatif_driver_record(void);
 
 /* The stream captures for the program, or has ended to. Returns how many do. */
 uint32_t whatif_driver_captures(const struct cst_stream *stream, bool on);

@@ -9,6 +9,7 @@
 
 #include "shim/api/api.h"
 #include "shim/base/options.h"
+#include "shim/base/uthash.h"
 #include "shim/graph/issue.h"
 #include "shim/stream/hot.h"
 
@@ -26,10 +27,17 @@ struct ready {
     void *real;
 };
 
+/* An event that the engine knows. A handle that is given out again has another number. */
+struct event {
+    uint64_t handle, number;
+    UT_hash_handle hh;
+};
+
 static struct {
     const struct cst_trace *trace;
     struct whatif_played *out;
     struct ready *kinds;
+    struct event *events;
     uint32_t n_captures; /* open, of the program */
     bool drained, asks_library;
 } here;
@@ -77,6 +85,10 @@ static struct ready *ready_kind(uint32_t id) {
     case CST_OP_COPY:
         it->readable &= kind->param_bytes >= sizeof(struct cus_copy_params);
         it->real = whatif_driver_copy(kind->form);
+        break;
+    case CST_OP_RECORD:
+        it->readable &= kind->param_bytes >= sizeof(struct cus_record_params);
+        it->real = whatif_driver_record();
         break;
     default:
         it->function = whatif_driver_function(kind);
@@ -222,6 +234,50 @@ static void play_copy(const struct ready *it, const struct cst_op *op,
     cus_engine_copy(&copy);
 }
 
+/* The event of a record. One of which the trace does not tell is always the same of its context. */
+static struct cus_record_params event_of(const struct ready *it, const struct cst_op *op) {
+    struct cus_record_params params = {.event = here.trace->streams[op->stream]->context + 1u};
+    if (it->readable)
+        memcpy(&params, cst_op_params(op), sizeof params);
+    return params;
+}
+
+/* Nobody recorded when the program made the event: at the latest it is there now. */
+static void know_event(const struct ready *it, const struct cst_op *op) {
+    struct cus_record_params params = event_of(it, op);
+    struct event *event;
+    HASH_FIND(hh, here.events, &params.event, sizeof params.event, event);
+    if (event && event->number == params.generation)
+        return;
+    if (!event) {
+        event = whatif_need(calloc(1, sizeof *event));
+        event->handle = params.event;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (_Exit(WHATIF_NO_MEMORY))
+        HASH_ADD(hh, here.events, handle, sizeof event->handle, event);
+    }
+    event->number = params.generation;
+    const struct whatif_now its = {.context = here.trace->streams[op->stream]->context};
+    whatif_driver_now(&its);
+    cus_engine_event_made((CUevent)(uintptr_t)params.event);
+}
+
+/* As shim/hook does it. What was refused is of an event of another context. */
+static void play_record(const struct ready *it, const struct cst_op *op,
+                        struct cus_stream_ref stream) {
+    unsigned row = op->abi ? CUS_ROW_cuEventRecord_ptsz : CUS_ROW_cuEventRecord;
+    struct cus_record record = {.stream = stream, .real = it->real};
+    bool refused = was_refused(it, op);
+    if (!refused)
+        record.event = (CUevent)(uintptr_t)event_of(it, op).event;
+    if (refused || cus_engine_record_begins(&record, 0, row)) {
+        cus_engine_record(&record);
+        return;
+    }
+    cus_engine_flush(CUS_SCOPE_S, &stream, row);
+    whatif_driver_own();
+}
+
 /* Nothing is deferred of an op on a stream that was another one's then: of another context than the
  * current one, or first met while it captured. */
 static void leave_alone(const struct cst_stream *stream, struct whatif_now *now) {
@@ -257,12 +313,14 @@ void whatif_events_op(uint32_t *context, const struct cst_op *op) {
         .until = op->head.ns + op->host_ns,
         .result = op->head.flags == CST_EAGER ? (CUresult)op->result : CUDA_SUCCESS,
     };
-    if (it->kind->op != CST_OP_LAUNCH) {
+    if (it->kind->op == CST_OP_MEMSET || it->kind->op == CST_OP_COPY) {
         now.dst = addresses(it, op).dst;
         now.src = addresses(it, op).src;
     }
     *context = stream->context;
     whatif_driver_use(stream);
+    if (it->kind->op == CST_OP_RECORD && !was_refused(it, op))
+        know_event(it, op);
     if (strcmp(why, "stream") == 0)
         leave_alone(stream, &now);
     else if (strcmp(why, "capture") == 0)
@@ -279,6 +337,9 @@ void whatif_events_op(uint32_t *context, const struct cst_op *op) {
         break;
     case CST_OP_COPY:
         play_copy(it, op, ref);
+        break;
+    case CST_OP_RECORD:
+        play_record(it, op, ref);
         break;
     default:
         play_launch(it, op, ref);
@@ -396,6 +457,11 @@ void whatif_events_call(uint32_t *context, const struct cst_call *call) {
         break;
     case CST_CALL_OFF:
         cus_engine_defer_off("it was switched off when this was recorded");
+        break;
+    case CST_CALL_EVENT_SEEN:
+        cus_engine_event_seen((CUevent)(uintptr_t)call->value, cause_of(name));
+        break;
+    case CST_CALLS:
         break;
     case CST_CALL_DRAIN:
         cus_engine_drain();

@@ -231,7 +231,7 @@ static void put_step(void *context, const char *name, const char *value) {
     whatif_facts_read(value, NULL, put_step_key, w);
 }
 
-/* A rule for each kernel, memset or copy that a rule made go out by itself. */
+/* A rule for each kernel, memset, copy or record that a rule made go out by itself. */
 static void guess_rules(FILE *to, const struct cst_trace *trace) {
     static const struct {
         const char *why, *policy;

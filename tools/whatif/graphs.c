@@ -17,13 +17,14 @@ struct node {
     uint64_t dst, src, wide;
     uint32_t value, elem;
     CUmemorytype dst_type, src_type;
+    bool records; /* an event */
     unsigned n_attrs;
     CUlaunchAttribute attrs[];
 };
 
 struct graph {
     struct node *first, *last;
-    uint32_t n, others; /* nodes; those that are no kernels */
+    struct whatif_nodes n;
 };
 
 struct whatif_asked whatif_asked;
@@ -38,6 +39,7 @@ static CUresult put(const struct node *node, CUstream stream, const CUlaunchAttr
                     unsigned n_attrs) {
     if (!capturing) {
         whatif_asked.issued++;
+        whatif_asked.records += node->records;
         whatif_clock_issued(stream);
         return CUDA_SUCCESS;
     }
@@ -52,8 +54,9 @@ static CUresult put(const struct node *node, CUstream stream, const CUlaunchAttr
     else
         capturing->first = copy;
     capturing->last = copy;
-    capturing->n++;
-    capturing->others += node->wide != 0;
+    capturing->n.all++;
+    capturing->n.others += node->wide != 0;
+    capturing->n.records += node->records;
     whatif_asked.captured++;
     whatif_clock_captured();
     return CUDA_SUCCESS;
@@ -121,6 +124,17 @@ static CUresult copy_dtoh(void *dst, CUdeviceptr src, size_t bytes, CUstream str
     return put_copy((uintptr_t)dst, CU_MEMORYTYPE_HOST, src, CU_MEMORYTYPE_DEVICE, bytes, stream);
 }
 
+static CUresult record_event(CUevent event, CUstream stream) {
+    const struct node node = {.records = true};
+    (void)event;
+    return put(&node, stream, NULL, 0);
+}
+
+static CUresult record_event_flags(CUevent event, CUstream stream, unsigned flags) {
+    (void)flags;
+    return record_event(event, stream);
+}
+
 /* ---- graphs ---- */
 
 static CUresult begin_capture(CUstream stream, CUstreamCaptureMode mode) {
@@ -175,7 +189,7 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long
     (void)flags;
     *exec = (CUgraphExec)graph;
     whatif_asked.graphs++;
-    cus_virtual.unseen_ns += whatif_build_ns(((const struct graph *)graph)->n);
+    cus_virtual.unseen_ns += whatif_build_ns(((const struct graph *)graph)->n.all);
     return CUDA_SUCCESS;
 }
 
@@ -197,8 +211,9 @@ static CUresult graph_destroy(CUgraph handle) {
 static CUresult graph_launch(CUgraphExec exec, CUstream stream) {
     const struct graph *graph = (const struct graph *)exec;
     whatif_asked.graph_launches++;
-    whatif_asked.graph_others += graph->others;
-    whatif_clock_graph(stream, graph->n, graph->others);
+    whatif_asked.graph_others += graph->n.others;
+    whatif_asked.graph_records += graph->n.records;
+    whatif_clock_graph(stream, graph->n);
     return CUDA_SUCCESS;
 }
 
@@ -273,6 +288,13 @@ static CUresult patch_copy(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY
     return CUDA_SUCCESS;
 }
 
+static CUresult patch_record(CUgraphExec exec, CUgraphNode node, CUevent event) {
+    (void)exec, (void)node, (void)event;
+    whatif_asked.patched++;
+    whatif_clock_patched();
+    return CUDA_SUCCESS;
+}
+
 /* ---- the program's own calls ---- */
 
 static CUresult own_launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
@@ -309,6 +331,7 @@ OWN(own_2d16, CUdeviceptr dst, size_t pitch, unsigned short value, size_t w, siz
 OWN(own_2d32, CUdeviceptr dst, size_t pitch, unsigned value, size_t w, size_t h, CUstream s)
 OWN(own_copy, CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
 OWN(own_htod, CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
+OWN(own_record, CUevent event, CUstream stream)
 OWN(own_dtoh, void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
 #pragma GCC diagnostic pop
 
@@ -328,6 +351,10 @@ void *whatif_driver_copy(uint32_t form) {
     return form == 2 ? (void *)own_htod : form == 3 ? (void *)own_dtoh : (void *)own_copy;
 }
 
+void *whatif_driver_record(void) {
+    return (void *)own_record;
+}
+
 void whatif_graphs_fill(struct cus_driver *table) {
     table->cuStreamBeginCapture_v2 = begin_capture;
     table->cuStreamEndCapture = end_capture;
@@ -343,6 +370,8 @@ void whatif_graphs_fill(struct cus_driver *table) {
     table->cuMemcpyDtoDAsync_v2 = copy_dtod;
     table->cuMemcpyHtoDAsync_v2 = copy_htod;
     table->cuMemcpyDtoHAsync_v2 = copy_dtoh;
+    table->cuEventRecord = record_event;
+    table->cuEventRecordWithFlags = record_event_flags;
     table->cuGraphGetEdges_v2 = get_edges;
     table->cuGraphInstantiateWithFlags = instantiate;
     table->cuGraphExecDestroy = exec_destroy;
@@ -355,4 +384,5 @@ void whatif_graphs_fill(struct cus_driver *table) {
     table->cuGraphExecKernelNodeSetParams_v2 = patch_kernel;
     table->cuGraphExecMemsetNodeSetParams = patch_memset;
     table->cuGraphExecMemcpyNodeSetParams = patch_copy;
+    table->cuGraphExecEventRecordNodeSetEvent = patch_record;
 }

@@ -123,12 +123,12 @@ bool whatif_matches(const struct cst_trace *trace, const char *text, char *error
         snprintf(error, bytes, "%s: %s of the trace has that name; the nearest is %s", text,
                  sort == CUS_PATTERN_NAME  ? "no kernel"
                  : sort == CUS_PATTERN_LIB ? "no library"
-                                           : "no memset or copy",
+                                           : "no memset, copy or record",
                  nearest);
     else if (!met)
         snprintf(error, bytes, "%s: the trace names %s", text,
                  sort == CUS_PATTERN_NAME  ? "no kernel"
                  : sort == CUS_PATTERN_LIB ? "no library that code is from"
-                                           : "no memset or copy");
+                                           : "no memset, copy or record");
     return met;
 }

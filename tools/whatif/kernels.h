@@ -19,7 +19,7 @@ struct whatif_kernel *whatif_kernels(const struct cst_trace *trace, uint32_t *n)
 /* The same of what a replayable trace plays again. */
 struct whatif_kernel *whatif_replayed(const struct cst_trace *trace, uint32_t *n);
 
-/* Does the pattern name any kernel, or memset or copy, of the trace? False: one sentence in
+/* Does the pattern name any kernel, or memset, copy or record, of the trace? False: one sentence in
  * `error`. */
 bool whatif_matches(const struct cst_trace *trace, const char *pattern, char *error, size_t bytes);
 

@@ -211,6 +211,21 @@ TEST(ModelGpu, OpsOfWhichTheGpuKnowsNothingAreSkipped) {
     EXPECT_EQ(t.m->gpu_known, 3u);
 }
 
+// CUPTI says nothing of them. A copy of no known length would be taken for any op.
+TEST(ModelGpu, RecordsOfEventsHaveNoTimes) {
+    Made t([](Synth *s) {
+        Begin(s);
+        uint32_t record = s->Record(), copy = s->Copy(1);
+        for (uint32_t kind : {1u, record, copy, record, 1u})
+            s->Op(1, kind);
+        s->GpuStream(1, 7);
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+        s->Gpu(7, CST_GPU_MEMCPY);
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, -1, 1, -1, 2}));
+}
+
 TEST(ModelGpu, WhatIsNoOpIsPassedOver) {
     Made t([](Synth *s) {
         Begin(s);

@@ -202,8 +202,9 @@ TEST(Readme, EveryRecordTypeIsListedWithItsNumber) {
         EXPECT_NE(text.find(row), std::string::npos) << row;
         EXPECT_NE(text.find("| head | type " + std::to_string(type)), std::string::npos) << row;
     }
-    EXPECT_NE(text.find("20 waited |"), std::string::npos);
+    EXPECT_NE(text.find(" 20 waited, 21 event seen: "), std::string::npos);
     EXPECT_EQ(int{CST_CALL_WAITED}, 20);
+    EXPECT_EQ(int{CST_CALLS}, 22);
 }
 
 } // namespace

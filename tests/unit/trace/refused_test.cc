@@ -167,7 +167,7 @@ TEST(Reader, RecordsThatDoNotHoldTogetherAreRefused) {
         [](Synth *s) {
             auto *kind =
                 static_cast<cst_kind *>(cst_sink_add(&s->sink, CST_KIND, sizeof(cst_kind)));
-            kind->op = 3;
+            kind->op = CST_OP_TYPES;
         },
         [](Synth *s) {
             auto *text = static_cast<struct cst_string *>(

@@ -108,6 +108,10 @@ uint32_t Synth::Copy(uint32_t form, const std::string &call) {
     return Kind(CST_OP_COPY, call.empty() ? usual : call, 16, 0, 0, form);
 }
 
+uint32_t Synth::Record() {
+    return Kind(CST_OP_RECORD, "cuEventRecord", 16, 0, 0, 0);
+}
+
 cst_op *Synth::Op(uint32_t stream, uint32_t kind) {
     uint32_t bytes = param_bytes_[kind];
     cst_op *op = Add<cst_op>(CST_OP, bytes);
@@ -121,6 +125,11 @@ cst_op *Synth::Op(uint32_t stream, uint32_t kind) {
         op->dims[3] = block;
     }
     memcpy(op + 1, &param, bytes < sizeof param ? bytes : sizeof param);
+    if (op_of_[kind] == CST_OP_RECORD) {
+        const uint64_t params[2] = {param, 1};
+        memcpy(op + 1, params, sizeof params);
+        op->dims[0] = 0;
+    }
     return op;
 }
 

@@ -23,6 +23,7 @@ class Synth {
     // By the driver's name for it, where a test says no other call.
     uint32_t Memset(uint32_t elem, const std::string &call = "");
     uint32_t Copy(uint32_t form, const std::string &call = "");
+    uint32_t Record(); // of events; params: the event, 1
     uint32_t Params(uint32_t kind) const { return param_bytes_[kind]; } // bytes
 
     // What the next records say, until it is changed.

@@ -293,6 +293,31 @@ TEST(Clock, EventsOrderStreams) {
     EXPECT_DOUBLE_EQ(t.step, 3000 + 500 + 90000 + 1000 + 700 + 2000);
 }
 
+// A record that is an op orders them as well.
+TEST(Clock, RecordsOrderStreams) {
+    Timed program;
+    uint32_t a = program.Stream(), b = program.Stream(), kernel = program.Kernel("k");
+    uint32_t record = program.RecordOf();
+    program.WaitFor(b);
+    for (int step = 0; step < 10; step++) {
+        program.Go(kernel, a, 90000);
+        program.Record(record, a, 0x100)->host_ns = 1000;
+        program.OtherOp();
+        program.Call(CST_CALL_FLUSH, b, 0, "cuStreamWaitEvent", CST_SCOPE_S)->host_ns = 500;
+        program.Call(CST_CALL_EVENT_SEEN, CST_NONE, 0x100, "cuStreamWaitEvent")->host_ns = 500;
+        program.Go(kernel, b, 700);
+        program.WaitFor(b);
+    }
+    whatif_cost cost = Costs();
+    cost.host.eager_record = 1900;
+    cost.gpu.record = 1300;
+    whatif_times t = program.Times(cost, "off");
+    EXPECT_DOUBLE_EQ(t.step, 3000 + 500 + 90000 + 1300 + 1000 + 700 + 2000);
+    t = program.Times(cost, "piecewise");
+    EXPECT_GT(t.step, 500 + 90000 + 1300 + 1000 + 700 + 2000) << "the next kernel waits for it";
+    EXPECT_LT(t.step, 2 * 90000);
+}
+
 TEST(Clock, ThreadsThatTakeTurnsWaitForEachOther) {
     Timed program;
     uint32_t stream = program.Stream(), kernel = program.Kernel("k");
@@ -458,6 +483,33 @@ TEST(Clock, NodesThatAreNoKernelsCostMore) {
     whatif_cost cost = Costs();
     cost.host.graph_other = 1700;
     EXPECT_DOUBLE_EQ(program.Times(cost, "piecewise").calls, 200 + 1500 + 20 + 1700);
+}
+
+// Without a gap ahead of it: what it needs is what it costs.
+TEST(Clock, RecordsOfEventsCostWhatTheyCost) {
+    Timed program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k"), record = program.RecordOf();
+    program.WaitFor(stream);
+    for (int step = 0; step < 10; step++) {
+        program.Go(kernel, stream, 700);
+        program.Go(kernel, stream, 700);
+        program.Record(record, stream, 0x100)->host_ns = 1000;
+        program.OtherOp();
+        program.WaitFor(stream);
+    }
+    whatif_cost cost = Costs();
+    cost.host.eager_record = 1900;
+    cost.host.graph_record = 1100;
+    cost.host.graph_other = 7000;
+    cost.gpu.record = 1300;
+    cost.gpu.memset_more = 5000;
+    whatif_times t = program.Times(cost, "off");
+    EXPECT_DOUBLE_EQ(t.calls, 2 * 3000 + 1900);
+    EXPECT_DOUBLE_EQ(t.busy, 2 * 700 + 1300);
+    EXPECT_DOUBLE_EQ(t.step, 2 * 3000 + 1900 + 500 + 1300 + 2000);
+    t = program.Times(cost, "piecewise");
+    EXPECT_DOUBLE_EQ(t.calls, 3 * 100 + 1500 + 3 * 10 + 1100);
+    EXPECT_DOUBLE_EQ(t.step, t.calls + 500 + 2 * 700 + 200 + 1300 + 2000); // 200: of an edge
 }
 
 TEST(Clock, WhatIsLetThroughCostsTheLibrary) {

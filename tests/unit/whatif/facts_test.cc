@@ -208,6 +208,16 @@ TEST(Cost, SumsWhatWasAskedOfTheDriver) {
     EXPECT_DOUBLE_EQ(whatif_cost_host(&cost, &played), 3000 + 600 + 30000 + 22 + 35 + 3);
     whatif_measured measured = {};
     EXPECT_DOUBLE_EQ(whatif_cost_gpu(&cost, &played, &measured), 3000 + 40 + 300);
+    // One of the three by themselves, and one of the four in graphs, records an event.
+    whatif_cost records = cost;
+    whatif_played recorded = played;
+    recorded.asked.records = recorded.asked.graph_records = 1;
+    records.host.eager_record = 700;
+    records.host.graph_record = 80;
+    records.gpu.record = 9;
+    EXPECT_DOUBLE_EQ(whatif_cost_host(&records, &recorded),
+                     2000 + 700 + 600 + 30000 + 22 + 80 + 35 + 3);
+    EXPECT_DOUBLE_EQ(whatif_cost_gpu(&records, &recorded, &measured), 2000 + 30 + 18 + 300);
     // Six of the seven were measured: what they ran takes the place of a small kernel, gaps and
     // seams stay.
     measured = {6, 50000};

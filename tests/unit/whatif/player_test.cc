@@ -6,6 +6,7 @@
 #include "tests/unit/whatif/program.h"
 
 extern "C" {
+#include "shim/api/api.h"
 #include "tools/whatif/run.h"
 }
 
@@ -199,6 +200,82 @@ TEST(Player, MemsetsAndCopiesOfKnownMemoryAreInGraphs) {
     EXPECT_EQ(played.counters.in_graphs, 8u * 4);
     EXPECT_EQ(played.counters.eager_by[CUS_EAGER_OBSERVING], 2u * 4);
     EXPECT_EQ(played.asked.assumed, 0u);
+}
+
+TEST(Player, RecordsOfEventsAreInGraphs) {
+    Program program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k"), record = program.RecordOf();
+    for (int step = 0; step < 10; step++) {
+        for (int i = 0; i < 3; i++) {
+            program.Launch(kernel, stream);
+            program.Record(record, stream, 0x100 + i);
+        }
+        program.Sync(stream);
+    }
+    whatif_played played = Play(program);
+    EXPECT_EQ(played.counters.ops[CUS_OP_RECORD], 30u);
+    EXPECT_EQ(played.counters.in_graphs, 8u * 6);
+    EXPECT_EQ(played.counters.patched_nodes, 0u);
+    EXPECT_EQ(played.asked.records, 2u * 3);
+    EXPECT_EQ(played.asked.graph_records, 8u * 3);
+    whatif_played eager = Play(program, {}, "api:cuEventRecord");
+    EXPECT_EQ(eager.counters.in_graphs, 0u) << "one launch is no graph";
+    EXPECT_EQ(eager.asked.records, 30u);
+}
+
+// A handle that was given out again is another event.
+TEST(Player, RecordsOfOtherEventsArePatched) {
+    for (bool again : {false, true}) {
+        Program program;
+        uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+        uint32_t record = program.RecordOf();
+        for (int step = 0; step < 10; step++) {
+            for (int i = 0; i < 4; i++)
+                program.Launch(kernel, stream);
+            program.Record(record, stream, again ? 0x100 : 0x100 + step, again ? step : 1);
+            program.Sync(stream);
+        }
+        whatif_played played = Play(program);
+        EXPECT_EQ(played.counters.in_graphs, 8u * 5);
+        EXPECT_EQ(played.counters.patched_nodes, 7u);
+    }
+}
+
+// Whoever can see it. What was looked at before is issued already.
+TEST(Player, ALookAtAnEventIssuesItsRecord) {
+    Program program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k"), record = program.RecordOf();
+    for (int step = 0; step < 10; step++) {
+        program.Launch(kernel, stream);
+        program.Launch(kernel, stream);
+        program.Record(record, stream, 0x100);
+        program.Launch(kernel, stream);
+        program.Call(CST_CALL_EVENT_SEEN, CST_NONE, step < 5 ? 0x100 : 0x200, "cuEventQuery");
+        program.Launch(kernel, stream);
+        program.Sync(stream);
+    }
+    whatif_played played = Play(program);
+    EXPECT_GT(played.counters.flushes[cus_api_find("cuEventQuery")], 0u);
+    EXPECT_LE(played.counters.flushes[cus_api_find("cuEventQuery")], 5u);
+}
+
+// The trace does not say which event it was: it was refused then, and is now.
+TEST(Player, RecordsOfEventsOfOtherContextsAreLeftAlone) {
+    Program program;
+    uint32_t stream = program.Stream(), kernel = program.Kernel("k");
+    uint32_t record = program.RecordOf(CST_KIND_OPAQUE);
+    uint32_t eager = program.String("unsupported"), why = program.String("event");
+    for (int step = 0; step < 10; step++) {
+        for (int i = 0; i < 4; i++)
+            program.Launch(kernel, stream);
+        cst_op *op = program.Record(record, stream, 0);
+        op->eager = eager;
+        op->why = why;
+        program.Sync(stream);
+    }
+    whatif_played played = Play(program);
+    EXPECT_EQ(played.counters.eager_by[CUS_EAGER_UNSUPPORTED], 10u);
+    EXPECT_EQ(played.counters.in_graphs, 8u * 4);
 }
 
 // Memory that goes and comes again elsewhere in the same place.

@@ -103,6 +103,17 @@ class Program {
         return n_kinds_;
     }
 
+    uint32_t RecordOf(uint32_t flags = 0) {
+        uint32_t text = String("cuEventRecord");
+        auto *kind = (cst_kind *)cst_sink_add(&sink_, CST_KIND, sizeof(cst_kind));
+        kind->id = ++n_kinds_;
+        kind->op = CST_OP_RECORD;
+        kind->flags = flags;
+        kind->name = text;
+        kind->param_bytes = flags & CST_KIND_OPAQUE ? 0 : 16;
+        return n_kinds_;
+    }
+
     void Range(uint64_t start, uint64_t size, uint32_t type, uint32_t own = 1, int32_t result = 0,
                uint64_t asked = 0) {
         auto *range = (cst_range *)cst_sink_add(&sink_, CST_RANGE, sizeof(cst_range));
@@ -163,6 +174,13 @@ class Program {
         const uint64_t params[2] = {to, from};
         op->dims[0] = bytes;
         memcpy(op + 1, params, sizeof params);
+    }
+
+    cst_op *Record(uint32_t kind, uint32_t stream, uint64_t event, uint64_t number = 1) {
+        cst_op *op = Op(kind, stream, 16);
+        const uint64_t params[2] = {event, number};
+        memcpy(op + 1, params, sizeof params);
+        return op;
     }
 
     cst_call *Call(cst_what what, uint32_t stream = CST_NONE, uint64_t value = 0,

@@ -13,6 +13,7 @@ whatif_cost Costs() {
     c.host.graph_launch = 1000;
     c.host.graph_node = 10;
     c.host.graph_other = 500;
+    c.host.graph_record = 300;
     c.host.patched_node = 200;
     c.recorder.eager_launch = 800;
     c.recorder.matched_launch = 50;
@@ -100,13 +101,14 @@ TEST(Times, WarmAndManyAlone) {
 TEST(Times, GraphsAreComparedWithTheirCosts) {
     Recorded program;
     uint32_t stream = program.Stream(), kernel = program.Kernel("k"),
-             set = program.Memset("cuMemsetD32Async", 4);
+             set = program.Memset("cuMemsetD32Async", 4), record = program.RecordOf();
     for (int i = 0; i < 50; i++) {
         program.Deferred(kernel, stream, 150, 5000);
+        program.Record(record, stream, 0x100)->head.flags = CST_DEFERRED;
         cst_op *fill = program.Op(set, stream, 24);
         fill->head.flags = CST_DEFERRED;
-        // 1000, three nodes, one of which is no kernel, two patches.
-        program.Last(kernel, stream, 3, 2, 3 * (1000 + 30 + 500 + 400), 5000);
+        // 1000, four nodes, one a memset and one a record, two patches.
+        program.Last(kernel, stream, 4, 2, 3 * (1000 + 40 + 500 + 300 + 400), 5000);
         // Building is no launch.
         program.Last(kernel, stream, 1, 0, 900000, 5000, CST_BUILT);
     }
