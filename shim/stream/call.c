@@ -34,14 +34,56 @@ static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_
                             m->stream.abi);
 }
 
-/* The kind of a copy, between pinned and device memory only. A copy from host to host is
- * synchronous and never an op (HAZARDS C6, C7). */
-static struct cus_kind *copy_kind(struct cus_engine *engine, const struct cus_copy *c) {
+/* May a kernel write to the source of an upload? Then the driver might read the source later. */
+static bool kernels_access_pageable(struct cus_context *context) {
+    const struct cus_driver *driver = cus_process.driver;
+    int known = __atomic_load_n(&context->pageable, __ATOMIC_RELAXED), access = 1;
+    CUdevice device;
+    if (known)
+        return known == 2;
+    if (driver->cuDeviceGetAttribute && driver->cuCtxGetDevice(&device) == CUDA_SUCCESS &&
+        driver->cuDeviceGetAttribute(&access, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, device) !=
+            CUDA_SUCCESS)
+        access = 1;
+    __atomic_store_n(&context->pageable, access ? 2 : 1, __ATOMIC_RELAXED);
+    return access != 0;
+}
+
+enum { NOWHERE = 1 << 16 }; /* no memory lies below */
+
+void cus_call_value(struct cus_call *call) {
+    const struct cus_copy *c = call->copy;
+    const struct cus_engine *last = cus_thread_self.last;
+    bool fits = c->bytes == 1 || c->bytes == 2 || c->bytes == 4;
+    bool passes = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER ||
+                  (last && __atomic_load_n(&last->demoted, __ATOMIC_RELAXED));
+    /* The driver refuses NULL. At any other address without memory it fails as this does. */
+    call->is_value = fits && !passes && c->dst % c->bytes == 0 && c->form == CUS_COPY_HTOD &&
+                     c->src >= NOWHERE &&
+                     cus_ranges_family(c->src, c->bytes) == CUS_FAMILY_PAGEABLE;
+    call->value = 0;
+    if (call->is_value)
+        memcpy(&call->value, (const void *)(uintptr_t)c->src, c->bytes);
+}
+
+/* The kind of a copy between pinned and device memory. A copy from host to host is synchronous and
+ * never an op (HAZARDS C6, C7). The driver reads the pageable source of an upload at the call, so a
+ * small one is as good as a memset. A copy to pageable memory waits for its stream. */
+static struct cus_kind *copy_kind(struct cus_engine *engine, struct cus_call *call) {
+    const struct cus_copy *c = call->copy;
     if (c->bytes == 0)
         return NULL;
     enum cus_family dst = cus_ranges_family(c->dst, c->bytes);
+    if (call->is_value)
+        return is_device(dst) && !kernels_access_pageable(engine->context)
+                   ? cus_kinds_value(engine->context, (uint8_t)c->bytes, (uint8_t)c->form,
+                                     (uint8_t)dst, c->stream.abi)
+                   : NULL;
     enum cus_family src = cus_ranges_family(c->src, c->bytes);
-    if ((CUS_HAZARD(C6) && (dst == CUS_FAMILY_UNKNOWN || src == CUS_FAMILY_UNKNOWN)) ||
+    call->waits = dst == CUS_FAMILY_PAGEABLE && is_device(src) &&
+                  (c->form == CUS_COPY_DTOH || c->form == CUS_COPY_ANY);
+    if ((CUS_HAZARD(C6) && (dst == CUS_FAMILY_UNKNOWN || src == CUS_FAMILY_UNKNOWN ||
+                            dst == CUS_FAMILY_PAGEABLE || src == CUS_FAMILY_PAGEABLE)) ||
         (CUS_HAZARD(C7) && dst == CUS_FAMILY_HOST && src == CUS_FAMILY_HOST))
         return NULL;
     bool fits = c->form == CUS_COPY_ANY ||
@@ -100,7 +142,9 @@ bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_
     op->kind = kind;
     if (call->type == CUS_OP_LAUNCH)
         return launch_op(call->launch, kind, op);
+    bool value = call->type == CUS_OP_COPY && kind->type == CUS_OP_MEMSET;
     uint64_t wide = call->type == CUS_OP_MEMSET ? call->memset->width
+                    : value                     ? 1
                     : call->type == CUS_OP_COPY ? call->copy->bytes
                                                 : 0;
     memset(op->dims, 0, sizeof op->dims);
@@ -112,6 +156,9 @@ bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_
         call->flat.record =
             (struct cus_record_params){.event = (uint64_t)(uintptr_t)call->event->event,
                                        .generation = call->event->generation};
+    else if (value)
+        call->flat.memset =
+            (struct cus_memset_params){.dst = call->copy->dst, .value = call->value, .height = 1};
     else if (call->type == CUS_OP_MEMSET)
         call->flat.memset = (struct cus_memset_params){
             .dst = call->memset->dst, .value = call->memset->value, .height = 1};
@@ -131,14 +178,13 @@ static struct cus_kind *launch_kind(struct cus_engine *engine, const struct cus_
     return kind;
 }
 
-struct cus_kind *cus_call_kind(struct cus_engine *engine, const struct cus_call *call,
-                               bool *fresh) {
+struct cus_kind *cus_call_kind(struct cus_engine *engine, struct cus_call *call, bool *fresh) {
     *fresh = false;
     switch (call->type) {
     case CUS_OP_MEMSET:
         return memset_kind(engine, call->memset);
     case CUS_OP_COPY:
-        return copy_kind(engine, call->copy);
+        return copy_kind(engine, call);
     case CUS_OP_RECORD:
         return record_kind(engine, call->event);
     default:

@@ -15,6 +15,11 @@ struct cus_call {
     const struct cus_memset *memset;
     const struct cus_copy *copy;
     const struct cus_record *event;
+    /* A copy of at most 4 bytes from pageable memory (`is_value`): what the memory held at the
+     * call. */
+    bool is_value;
+    uint32_t value;
+    bool waits; /* a copy that waits for its stream (cus_call_kind) */
     union {
         struct cus_memset_params memset;
         struct cus_copy_params copy;
@@ -31,7 +36,9 @@ struct cus_call {
 
 /* The op's kind for this engine. NULL: the function did not run here yet (`*fresh`), or no node can
  * stand for the op. Engine lock held. */
-struct cus_kind *cus_call_kind(struct cus_engine *engine, const struct cus_call *call, bool *fresh);
+struct cus_kind *cus_call_kind(struct cus_engine *engine, struct cus_call *call, bool *fresh);
+/* Called for a copy before any lock is taken: sets `is_value` and `value`. */
+void cus_call_value(struct cus_call *call);
 /* Fills the op, which points into the call. False: its params do not fit the layout of the kind. */
 bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_op *op);
 /* Does a rule say never_defer about this op? Costs one load if there is no such rule. */

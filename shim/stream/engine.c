@@ -20,13 +20,13 @@
 #include "shim/stream/ranges.h"
 #include "shim/stream/realtime.h"
 #include "shim/stream/registry.h"
+#include "shim/stream/reserve.h"
 #include "shim/stream/room.h"
 #include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
 #include "shim/stream/watchdog.h"
 
-static struct cus_kind *kind_of(struct cus_engine *engine, const struct cus_call *call,
-                                bool *first) {
+static struct cus_kind *kind_of(struct cus_engine *engine, struct cus_call *call, bool *first) {
     const struct cus_kind *expected = cus_plan_expected(cus_engine_plan(engine));
     if (call->type == CUS_OP_LAUNCH && expected && cus_kinds_is_launch(expected, call->launch)) {
         *first = false;
@@ -430,7 +430,13 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
     if ((CUS_HAZARD(B7) && never_defer) || (CUS_HAZARD(C5) && first))
         cus_flush_everything(never_defer ? CUS_CAUSE_RULE : CUS_CAUSE_UNSUPPORTED,
                              CUS_BREAK_OTHER_STREAM);
+    /* As around a call that waits: the step ends before the host waits. */
+    bool waits = call->type == CUS_OP_COPY && call->waits;
+    if (waits)
+        cus_engine_step_end(&call->stream);
     CUresult result = cus_call_timed(call);
+    if (waits && result == CUDA_SUCCESS)
+        cus_room_waited(engine);
     if (result == CUDA_SUCCESS)
         why.why = learn(engine, context, call, offer->kind, first, generation);
     if (first) {
@@ -555,7 +561,11 @@ CUresult cus_engine_copy(const struct cus_copy *copy) {
     call.type = CUS_OP_COPY;
     call.stream = copy->stream;
     call.copy = copy;
-    return run(&call, copy->bytes ? carry_out : cus_pass_empty);
+    call.waits = false;
+    if (!copy->bytes)
+        return run(&call, cus_pass_empty);
+    cus_call_value(&call);
+    return run(&call, carry_out);
 }
 
 CUresult cus_engine_record(const struct cus_record *record) {

@@ -9,6 +9,7 @@
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/cache/cache.h"
+#include "shim/stream/ranges.h"
 #include "shim/stream/state.h"
 
 static uint32_t next_kind_id = 1; /* atomic */
@@ -257,36 +258,59 @@ const char *cus_kinds_name(struct cus_context *context, const void *handle,
     return name;
 }
 
-struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
-                                  uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
-                                  enum cus_abi abi) {
-    struct cus_verdict verdict = cus_kinds_rule(type, elem, copy_form, abi);
-    struct cus_kind_key key = {.type = (uint8_t)type,
-                               .elem = elem,
-                               .copy_form = copy_form,
-                               .rule = (uint32_t)(verdict.rule + 1),
-                               .family = {dst_family, CUS_HAZARD(A13) ? src_family : 0}};
+/* The kind of this key, which is of a call of the form (type, elem, copy_form). */
+static struct cus_kind *call_kind(struct cus_context *context, struct cus_kind_key *key,
+                                  enum cus_op_type type, const char *name, enum cus_abi abi) {
+    static const uint32_t bytes[] = {
+        [CUS_OP_MEMSET] = sizeof(struct cus_memset_params),
+        [CUS_OP_COPY] = sizeof(struct cus_copy_params),
+        [CUS_OP_RECORD] = sizeof(struct cus_record_params),
+    };
+    struct cus_verdict verdict = cus_kinds_rule(type, key->elem, key->copy_form, abi);
+    key->rule = (uint32_t)(verdict.rule + 1);
     cus_lock_take(&context->lock);
-    struct cus_kind_entry *entry = intern(&context->memory_kinds, &key);
+    struct cus_kind_entry *entry = intern(&context->memory_kinds, key);
     if (entry && !entry->kind.name) {
-        bool memset = type == CUS_OP_MEMSET, copy = type == CUS_OP_COPY;
-        const struct cus_subject subject = {.call = symbols[call_of(type, elem, copy_form)][abi]};
+        const struct cus_subject subject = {
+            .call = symbols[call_of(type, key->elem, key->copy_form)][abi]};
         cus_rules_note(cus_rules(), &subject);
-        entry->kind.param_bytes = memset ? sizeof(struct cus_memset_params)
-                                  : copy ? sizeof(struct cus_copy_params)
-                                         : sizeof(struct cus_record_params);
-        entry->kind.name = memset ? "memset" : copy ? "memcpy" : "record";
+        entry->kind.param_bytes = bytes[key->type];
+        entry->kind.name = name;
         entry->kind.stable = stable_of(&entry->kind, &entry->key, 0);
         entry->kind.policy = (uint8_t)verdict.policy;
         entry->kind.rule = verdict.rule;
         for (unsigned other = 0; other < 2; other++) {
-            struct cus_verdict twin = cus_kinds_rule(type, elem, copy_form, (enum cus_abi)other);
+            struct cus_verdict twin =
+                cus_kinds_rule(type, key->elem, key->copy_form, (enum cus_abi)other);
             entry->kind.abis |= (uint8_t)((twin.rule == verdict.rule) << other);
         }
         entry->kind.tally = cus_tally_of(entry->kind.name, false);
     }
     cus_lock_give(&context->lock);
     return entry ? &entry->kind : NULL;
+}
+
+struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
+                                  uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
+                                  enum cus_abi abi) {
+    struct cus_kind_key key = {.type = (uint8_t)type,
+                               .elem = elem,
+                               .copy_form = copy_form,
+                               .family = {dst_family, CUS_HAZARD(A13) ? src_family : 0}};
+    return call_kind(context, &key, type,
+                     type == CUS_OP_MEMSET ? "memset"
+                     : type == CUS_OP_COPY ? "memcpy"
+                                           : "record",
+                     abi);
+}
+
+struct cus_kind *cus_kinds_value(struct cus_context *context, uint8_t bytes, uint8_t copy_form,
+                                 uint8_t dst_family, enum cus_abi abi) {
+    struct cus_kind_key key = {.type = CUS_OP_MEMSET,
+                               .elem = bytes,
+                               .copy_form = copy_form,
+                               .family = {dst_family, CUS_FAMILY_PAGEABLE}};
+    return call_kind(context, &key, CUS_OP_COPY, "memcpy", abi);
 }
 
 /* Context lock held. */

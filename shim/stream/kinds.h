@@ -82,6 +82,9 @@ const char *cus_kinds_name(struct cus_context *context, const void *handle,
                            char name[CUS_TRACE_NAME]);
 /* The name of the call that asks for this memset or copy. */
 const char *cus_kinds_call(enum cus_op_type type, uint8_t elem, uint8_t copy_form);
+/* The kind of a copy of 1, 2 or 4 bytes of pageable memory, whose node is a memset. */
+struct cus_kind *cus_kinds_value(struct cus_context *context, uint8_t bytes, uint8_t copy_form,
+                                 uint8_t dst_family, enum cus_abi abi);
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
                                   uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
                                   enum cus_abi abi);

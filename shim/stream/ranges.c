@@ -85,6 +85,8 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
     CUresult result = cus_process.driver->cuPointerGetAttributes(sizeof ids / sizeof *ids, ids,
                                                                  values, (CUdeviceptr)address);
     cus_relax_end(cus_process.driver, relaxed);
+    bool unknown =
+        result == CUDA_SUCCESS && !type && !managed && !start && !size && !pool && !context;
     bool mapped = false;
     if (result == CUDA_SUCCESS && !context && !pool && !managed) {
         if (type == CU_MEMORYTYPE_DEVICE)
@@ -107,6 +109,8 @@ static enum cus_family ask(uint64_t address, CUcontext current, struct range *ra
                                 : context == current,
             },
             current);
+    if (unknown)
+        return CUS_FAMILY_PAGEABLE;
     if (result != CUDA_SUCCESS || (CUS_HAZARD(C10) && managed) || size == 0)
         return CUS_FAMILY_UNKNOWN;
     range->start = start;
@@ -225,6 +229,8 @@ enum cus_family cus_ranges_family(uint64_t address, uint64_t bytes) {
 
     struct range range = {0};
     range.family = ask(address, current, &range);
+    if (range.family == CUS_FAMILY_PAGEABLE)
+        return range.family;
     while (range.family == CUS_FAMILY_VIRTUAL && end > range.end) {
         struct range next = {0};
         if (ask(range.end, current, &next) != CUS_FAMILY_VIRTUAL)

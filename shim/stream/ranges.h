@@ -11,7 +11,8 @@ enum cus_family {
     CUS_FAMILY_DEVICE,
     CUS_FAMILY_POOL,
     CUS_FAMILY_VIRTUAL, /* mapped by cuMemMap */
-    CUS_FAMILY_HOST
+    CUS_FAMILY_HOST,
+    CUS_FAMILY_PAGEABLE /* CUDA knows nothing of it */
 };
 /* The kind of memory at [address, address + bytes). The range must lie in one range that CUDA
  * allocated or registered, or in mappings that touch (HAZARDS C4, C6). */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { KERNELS = 10, ROUNDS = 200, SMALL = 4, LARGE = 16384 };
 
@@ -173,9 +174,29 @@ static void download(int bytes) {
     free(target);
 }
 
+/* An upload whose source is no memory. */
+enum { SOURCE_NULL, SOURCE_UNMAPPED, SOURCE_FREED };
+static void upload_bad(int which) {
+    CUdeviceptr target = fact_memory(4096), freed = 0;
+    struct fact_call copy;
+    char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(page, 4096);
+    CALL(cuMemAlloc_v2, (&freed, 4096));
+    CALL(cuMemFree_v2, (freed));
+    const void *source = which == SOURCE_NULL       ? NULL
+                         : which == SOURCE_UNMAPPED ? page
+                                                    : (const void *)(uintptr_t)freed;
+    WATCH(copy, cuMemcpyHtoDAsync_v2, (target, source, 4, lab.a));
+    fact_say("the call %s", fact_call_text(copy));
+    fact_detail("the stream is then %s", fact_code(cu.cuStreamSynchronize(lab.a)));
+}
+
 const struct fact_trial fact_host[] = {
     {"host-node", host_node, 0, 0},
     {"upload-node", upload, 0, 0},
+    {"upload-bad/null", upload_bad, SOURCE_NULL, 0},
+    {"upload-bad/unmapped", upload_bad, SOURCE_UNMAPPED, 0},
+    {"upload-bad/freed", upload_bad, SOURCE_FREED, 0},
     {"download/1", download, 1, 0},
     {"download/4", download, 4, 0},
     {"download/16KB", download, 16 << 10, 0},
