@@ -202,8 +202,8 @@ TEST(Hostloop, StreamOrderedMemoryCutsNoSegment) {
     }
 }
 
-// A record cuts no segment. Of the records of one event that nobody looks at, only the last one of a
-// segment has a node.
+// A record cuts no segment. Of the records of one event that nobody looks at, only the last one of
+// a segment has a node.
 TEST(Hostloop, RecordsCutNoSegment) {
     const int steps = 300, all = WARMUP + steps;
     for (const char *program : {"hostloop_driver", "hostloop_shared"}) {

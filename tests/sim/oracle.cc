@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/sim/blocks.h"
+#include "tests/sim/records.h"
 
 namespace sim {
 
@@ -19,9 +20,10 @@ std::string Context(const std::vector<std::string> &ops, size_t at) {
     return at >= ops.size() ? text + "  > (end)\n" : text;
 }
 
-std::string CompareStream(const std::string &name, const std::vector<std::string> &expected,
+std::string CompareStream(const std::string &name, std::vector<std::string> expected,
                           const std::vector<std::string> &actual) {
     size_t at = 0;
+    TakeOutRecords(&expected, actual);
     while (at < expected.size() && at < actual.size() && expected[at] == actual[at]) {
         at++;
     }
@@ -39,8 +41,11 @@ std::string CompareStream(const std::string &name, const std::vector<std::string
 // The streams that are left when equal ones have been paired off.
 void DropEqual(Log *a, Log *b) {
     for (auto i = a->begin(); i != a->end();) {
-        auto same = std::find_if(b->begin(), b->end(),
-                                 [&](const auto &entry) { return entry.second == i->second; });
+        auto same = std::find_if(b->begin(), b->end(), [&](const auto &entry) {
+            std::vector<std::string> expected = i->second;
+            TakeOutRecords(&expected, entry.second);
+            return entry.second == expected;
+        });
         if (same == b->end()) {
             ++i;
             continue;

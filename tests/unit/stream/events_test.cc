@@ -223,7 +223,7 @@ TEST_F(Events, AnotherEventIsPatched) {
 TEST_F(Events, AnEventAtAHandleThatComesBackIsAnother) {
     Learn();
     Begin(Event(0));
-    cus_engine_event_named(Event(0), CUS_ROW_cuEventDestroy_v2);
+    cus_engine_event_gone(Event(0), CUS_ROW_cuEventDestroy_v2);
     EXPECT_EQ(driver().journal, Begun(Event(0))) << "before it is destroyed";
     EXPECT_EQ(Record(Event(0)), CUDA_SUCCESS);
     EXPECT_EQ(Issued(), 4u) << "an event that nobody made";
@@ -231,7 +231,7 @@ TEST_F(Events, AnEventAtAHandleThatComesBackIsAnother) {
     cus_engine_event_made(Event(0));
     Step(Event(0), Event(1)); // the path is found again
     driver().calls.clear();
-    cus_engine_event_named(Event(0), CUS_ROW_cuEventDestroy_v2);
+    cus_engine_event_gone(Event(0), CUS_ROW_cuEventDestroy_v2);
     cus_engine_event_made(Event(0));
     ExpectStep(Event(0), Event(1));
     EXPECT_EQ(Patched(), 1);
@@ -315,6 +315,27 @@ TEST_F(Events, AnotherThreadGoesOnBehindADeferredRecord) {
     fake::ExpectBalance();
 }
 
+// A query need not wait for the thread that defers.
+TEST_F(Events, ARecordOfAnotherThreadIsWithheld) {
+    Learn();
+    Begin(Event(0));
+    EXPECT_FALSE(cus_engine_event_withheld(Event(0))) << "its own thread asks";
+    EXPECT_FALSE(cus_engine_event_withheld(Event(1))) << "is issued";
+    Elsewhere([&] {
+        EXPECT_TRUE(cus_engine_event_withheld(Event(0)));
+        EXPECT_FALSE(cus_engine_event_withheld(Event(1)));
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        fake::Of(stream_)->program_captures = true;
+        cus_engine_capture_began(&ref);
+        EXPECT_FALSE(cus_engine_event_withheld(Event(0))) << "a query may spoil a capture";
+        fake::Of(stream_)->program_captures = false;
+        cus_engine_capture_ended(&ref);
+    });
+    EXPECT_EQ(Issued(), 0u);
+    Seen(Event(0));
+    Elsewhere([&] { EXPECT_FALSE(cus_engine_event_withheld(Event(0))); });
+}
+
 TEST_F(Events, ThreadsAskWhileOthersRecord) {
     Learn();
     std::atomic<bool> done{false};
@@ -386,19 +407,21 @@ TEST_F(Events, ADriverWithoutSuchNodesIsGivenEachRecord) {
 
 TEST_F(Events, NoMoreThanSomeAreKnown) {
     Learn();
-    for (uintptr_t i = 0; i < 1 << 16; i++)
+    constexpr uintptr_t kMany = 1 << 17;
+    for (uintptr_t i = 0; i < kMany; i++)
         cus_engine_event_made(Event(0x100 + i));
-    CUevent last = Event(0x100 + (1 << 16) - 1);
+    CUevent last = Event(0x100 + kMany - 1);
     Begin(last);
     EXPECT_EQ(driver().journal, Begun(last)) << "one too many";
     Sync();
     Begin(Event(0));
     EXPECT_EQ(Issued(), 0u);
     Sync();
-    cus_engine_event_named(Event(0x100), CUS_ROW_cuEventDestroy_v2);
+    for (uintptr_t i = 0; i < kMany; i++)
+        cus_engine_event_gone(Event(0x100 + i), CUS_ROW_cuEventDestroy_v2);
     cus_engine_event_made(last);
     Begin(last);
-    EXPECT_EQ(Issued(), 0u) << "there is room for one";
+    EXPECT_EQ(Issued(), 0u) << "there is room again";
 }
 
 TEST_F(Events, AContextThatGoesTakesItsEventsAlong) {
