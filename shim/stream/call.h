@@ -15,6 +15,7 @@ struct cus_call {
     const struct cus_memset *memset;
     const struct cus_copy *copy;
     const struct cus_record *event;
+    struct cus_engine *unknown; /* where a record is deferred that may not be (events.h) */
     union {
         struct cus_memset_params memset;
         struct cus_copy_params copy;
