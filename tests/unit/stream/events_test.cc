@@ -296,6 +296,35 @@ TEST_F(Events, AnEventMayBeRecordedAgainBeforeItIsSeen) {
                                                           RecordLine(Event(0), stream_)}));
 }
 
+class LongEvents : public Events {
+  protected:
+    fake::Settings EngineSettings() override { return {{"CUSPLICE_HOLD_US", "1000000"}}; }
+};
+
+// Steps that begin alike, with records that come again and with launches in their places.
+TEST_F(LongEvents, NoLaunchIsTakenForARecordThatComesAgain) {
+    const std::vector<std::vector<int>> steps = {{2, 2, 2}, {3}, {}, {}};
+    for (int step = 0; step < 40; step++) {
+        driver().journal.clear();
+        std::vector<int> launches = {0, 1};
+        launches.insert(launches.end(), steps[step % 4].begin(), steps[step % 4].end());
+        std::vector<std::string> expected;
+        for (int i : launches) {
+            Launch(i);
+            expected.push_back(Line(i, 0));
+        }
+        Record(Event(0));
+        Record(Event(0));
+        Sync();
+        ASSERT_GT(Issued(), expected.size());
+        EXPECT_EQ(driver().journal.back(), RecordLine(Event(0), stream_));
+        driver().journal.resize(expected.size());
+        EXPECT_EQ(driver().journal, expected) << "step " << step;
+    }
+    EXPECT_GT(Counters().records_in_graphs, 0u);
+    fake::ExpectBalance();
+}
+
 // Two threads use one stream in turn.
 TEST_F(Events, AnotherThreadGoesOnBehindADeferredRecord) {
     Learn();
