@@ -303,11 +303,11 @@ std::vector<std::string> Lines(const std::string &text) {
 // (tests/sim/blocks.h, records.h).
 std::string LogDifference(const std::string &expected, const std::string &actual) {
     std::vector<std::string> e = Lines(expected), a = Lines(actual);
+    sim::TakeOutRecords(&e, a);
     std::string fault = sim::TakeOutBlocks(&e, &a);
     if (!fault.empty()) {
         return fault;
     }
-    sim::TakeOutRecords(&e, a);
     size_t at = 0;
     while (at < e.size() && at < a.size() && e[at] == a[at]) {
         at++;

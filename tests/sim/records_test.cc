@@ -19,6 +19,8 @@ TEST(Records, MayBeLeftOutWhereTheyComeAgain) {
     EXPECT_TRUE(Agree(kPlain, kPlain));
     EXPECT_TRUE(Agree(kPlain, {"S1 a", "S1 b", "S1 record E1", "S1 c"}));
     EXPECT_TRUE(Agree(kPlain, {"S1 a", "S1 record E1", "S1 b", "S1 record E1", "S1 c"}));
+    EXPECT_TRUE(Agree({"S1 free 0x10 8", "S1 record E1", "S1 a", "S1 record E1"},
+                      {"S1 free 0x10 8", "S1 a", "S1 record E1"}));
     EXPECT_TRUE(
         Agree({"S1 record E1", "S1 record E2", "S1 record E1"}, {"S1 record E2", "S1 record E1"}));
 }
