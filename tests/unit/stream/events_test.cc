@@ -296,6 +296,39 @@ TEST_F(Events, AnEventMayBeRecordedAgainBeforeItIsSeen) {
                                                           RecordLine(Event(0), stream_)}));
 }
 
+// Of records of one event that nobody looks at, the last one alone is made.
+TEST_F(Events, ARecordThatComesAgainUnseenIsLeftOut) {
+    CUevent event = Event(0), other = Event(1);
+    auto step = [&](
+                    CUevent first, const std::function<void()> &between = [] {}) {
+        driver().journal.clear();
+        Launch(0);
+        Record(first);
+        between();
+        Launch(1);
+        Record(event);
+        Sync();
+        return driver().journal;
+    };
+    std::vector<std::string> all = {Line(0, 0), RecordLine(event, stream_), Line(1, 0),
+                                    RecordLine(event, stream_)};
+    std::vector<std::string> last = {all[0], all[2], all[3]};
+    std::vector<std::string> both = {all[0], RecordLine(other, stream_), all[2], all[3]};
+    for (int i = 0; i < 6; i++)
+        step(event);
+    uint64_t graphs = Counters().graph_launches;
+    EXPECT_EQ(step(event), last);
+    EXPECT_EQ(Counters().graph_launches, graphs + 1);
+    for (int i = 0; i < 4; i++) {
+        EXPECT_EQ(step(other), both) << "the graph has no node for it";
+        EXPECT_EQ(step(event, [&] { Seen(event); }), all);
+        EXPECT_EQ(step(event, [&] { Elsewhere([&] { Seen(event); }); }), all);
+        EXPECT_EQ(step(event, [&] { Elsewhere([&] { cus_engine_event_withheld(event); }); }).back(),
+                  all.back());
+    }
+    fake::ExpectBalance();
+}
+
 class LongEvents : public Events {
   protected:
     fake::Settings EngineSettings() override { return {{"CUSPLICE_HOLD_US", "1000000"}}; }
