@@ -223,7 +223,7 @@ TEST_F(Events, AnotherEventIsPatched) {
 TEST_F(Events, AnEventAtAHandleThatComesBackIsAnother) {
     Learn();
     Begin(Event(0));
-    cus_engine_event_gone(Event(0), CUS_ROW_cuEventDestroy_v2);
+    cus_engine_event_goes(Event(0), CUS_ROW_cuEventDestroy_v2);
     EXPECT_EQ(driver().journal, Begun(Event(0))) << "before it is destroyed";
     EXPECT_EQ(Record(Event(0)), CUDA_SUCCESS);
     EXPECT_EQ(Issued(), 4u) << "an event that nobody made";
@@ -231,7 +231,7 @@ TEST_F(Events, AnEventAtAHandleThatComesBackIsAnother) {
     cus_engine_event_made(Event(0));
     Step(Event(0), Event(1)); // the path is found again
     driver().calls.clear();
-    cus_engine_event_gone(Event(0), CUS_ROW_cuEventDestroy_v2);
+    cus_engine_event_goes(Event(0), CUS_ROW_cuEventDestroy_v2);
     cus_engine_event_made(Event(0));
     ExpectStep(Event(0), Event(1));
     EXPECT_EQ(Patched(), 1);
@@ -480,7 +480,7 @@ TEST_F(Events, NoMoreThanSomeAreKnown) {
     EXPECT_EQ(Issued(), 0u);
     Sync();
     for (uintptr_t i = 0; i < kMany; i++)
-        cus_engine_event_gone(Event(0x100 + i), CUS_ROW_cuEventDestroy_v2);
+        cus_engine_event_goes(Event(0x100 + i), CUS_ROW_cuEventDestroy_v2);
     cus_engine_event_made(last);
     Begin(last);
     EXPECT_EQ(Issued(), 0u) << "there is room again";
