@@ -256,8 +256,8 @@ static void begin(struct cus_plan *plan, const struct cus_op *op) {
     plan->view.n = 0;
     plan->then++;
     cus_choose_set_clean(&plan->view);
-    if (plan->view.segment->records)
-        memset(plan->view.superseded, 0, sizeof plan->view.superseded);
+    /* Of a segment without records too: its ops may go over to one that has some. */
+    memset(plan->view.superseded, 0, sizeof plan->view.superseded);
     plan->view.reshaped = plan->has_own = plan->head_patched = false;
     plan->n_waiting -= plan->view.segment->waits;
     plan->view.segment->waits = false;

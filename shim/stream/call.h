@@ -20,6 +20,7 @@ struct cus_call {
     bool is_value;
     uint32_t value;
     bool waits; /* a copy that waits for its stream (cus_call_kind) */
+    struct cus_engine *unknown; /* where a record is deferred that may not be (events.h) */
     union {
         struct cus_memset_params memset;
         struct cus_copy_params copy;

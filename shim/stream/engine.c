@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "shim/api/api.h"
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
@@ -205,21 +206,25 @@ struct offer {
     struct cus_tally *tally;
 };
 
-static enum cus_offer offer_to_plan(struct cus_engine *engine, const struct cus_op *op,
-                                    struct cus_proposal *proposal) {
+static void record_deferred(struct cus_engine *engine, struct cus_call *call) {
+    uint32_t before, at = engine->view.n - 1;
+    enum cus_event_is is = cus_events_deferred(engine, call->event->event, at, &before);
+    if (is == CUS_EVENT_AGAIN)
+        cus_plan_supersede(cus_engine_plan(engine), before);
+    if (is == CUS_EVENT_UNKNOWN)
+        call->unknown = engine;
+}
+
+static enum cus_offer offer_to_plan(struct cus_engine *engine, struct cus_call *call,
+                                    const struct cus_op *op, struct cus_proposal *proposal) {
     enum cus_offer offer = cus_plan_offer(cus_engine_plan(engine), op, proposal);
     if (offer == CUS_OFFER_DEFERRED || offer == CUS_OFFER_FULL) {
         if (engine->view.timed)
             cus_plan_note_time(cus_engine_plan(engine), cus_clock_ns());
         if (engine->shadow)
             cus_check_requested(engine, op);
-        if (op->kind->type == CUS_OP_RECORD) {
-            struct cus_record_params params;
-            memcpy(&params, op->flat, sizeof params);
-            uint32_t before, at = engine->view.n - 1;
-            if (cus_events_deferred(engine, (CUevent)(uintptr_t)params.event, at, &before))
-                cus_plan_supersede(cus_engine_plan(engine), before);
-        }
+        if (op->kind->type == CUS_OP_RECORD)
+            record_deferred(engine, call);
     }
     return offer;
 }
@@ -254,7 +259,7 @@ static bool offer_op(struct cus_thread *thread, struct cus_engine *engine, struc
         if (call->began)
             cus_trace_op_is(call, engine, kind, op);
         struct cus_proposal proposal;
-        switch (offer_to_plan(engine, op, &proposal)) {
+        switch (offer_to_plan(engine, call, op, &proposal)) {
         case CUS_OFFER_DEFERRED:
             __atomic_store_n(&engine->pending, engine->view.n, __ATOMIC_RELEASE);
             cus_thread_pends(thread, engine); /* another thread may have begun the segment */
@@ -573,5 +578,9 @@ CUresult cus_engine_record(const struct cus_record *record) {
     call.type = CUS_OP_RECORD;
     call.stream = record->stream;
     call.event = record;
-    return run(&call, carry_out);
+    call.unknown = NULL;
+    CUresult result = run(&call, carry_out);
+    if (call.unknown)
+        cus_flush_engine(call.unknown, CUS_ROW_cuEventRecord, CUS_BREAK_API, CUS_CUT_OTHER);
+    return result;
 }

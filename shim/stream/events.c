@@ -121,19 +121,22 @@ void cus_events_recorded(struct cus_engine *engine, CUevent handle) {
     cus_lock_give(&table->lock);
 }
 
-bool cus_events_deferred(struct cus_engine *engine, CUevent handle, uint32_t at, uint32_t *before) {
+enum cus_event_is cus_events_deferred(struct cus_engine *engine, CUevent handle, uint32_t at,
+                                      uint32_t *before) {
     struct table *table = table_of(handle);
     struct event *event = find(table, handle);
     uint64_t number = ++engine->records.deferred;
-    bool again =
-        event && event->last.engine == engine && event->last.number > engine->records.begun;
+    enum cus_event_is is = !event || event->named ? CUS_EVENT_UNKNOWN : CUS_EVENT_FIRST;
     if (event) {
+        if (is == CUS_EVENT_FIRST && event->last.engine == engine &&
+            event->last.number > engine->records.begun)
+            is = CUS_EVENT_AGAIN;
         *before = event->at;
         event->last = (struct cus_event_record){engine, number, cus_engine_ops(engine)};
         event->at = at;
     }
     cus_lock_give(&table->lock);
-    return again;
+    return is;
 }
 
 struct cus_event_record cus_events_last(CUevent handle) {

@@ -19,9 +19,12 @@ bool cus_events_find(CUevent event, CUcontext *context, uint64_t *generation);
 /* The event is recorded on this engine by the program's own call. Engine lock held, here and
  * below. */
 void cus_events_recorded(struct cus_engine *engine, CUevent event);
-/* A record of the event was deferred on this engine, as op `at` of the segment. True: so was the
- * event's last record, as op `*before`, and nobody has seen that one. */
-bool cus_events_deferred(struct cus_engine *engine, CUevent event, uint32_t at, uint32_t *before);
+/* A record of the event was deferred on this engine, as op `at` of the segment. AGAIN: so was the
+ * event's last record, as op `*before`, and nobody has seen that one. UNKNOWN: meanwhile another
+ * thread named the event, or it is gone; so the record may not stay deferred. */
+enum cus_event_is { CUS_EVENT_FIRST, CUS_EVENT_AGAIN, CUS_EVENT_UNKNOWN };
+enum cus_event_is cus_events_deferred(struct cus_engine *engine, CUevent event, uint32_t at,
+                                      uint32_t *before);
 
 /* The last record of an event. */
 struct cus_event_record {

@@ -44,6 +44,7 @@ bool MakesGraphs(unsigned verb) {
     case FUZZ_capture_end:
     case FUZZ_graph_launch:
     case FUZZ_graph_nodes:
+    case FUZZ_ring_graph:
     case FUZZ_bad_handle:
         return true;
     default:
@@ -112,7 +113,8 @@ struct Maker {
              FUZZ_pinned_write,   FUZZ_register,     FUZZ_scratch,      FUZZ_pool,
              FUZZ_second,         FUZZ_second_end,   FUZZ_value,        FUZZ_cross,
              FUZZ_spin,           FUZZ_blocking_d2h, FUZZ_graph_launch, FUZZ_bad_launch,
-             FUZZ_func_attribute, FUZZ_limit,        FUZZ_sync_far,     FUZZ_give_far});
+             FUZZ_func_attribute, FUZZ_limit,        FUZZ_sync_far,     FUZZ_give_far,
+             FUZZ_ring_far,       FUZZ_ring_take,    FUZZ_ring_read,    FUZZ_ring_new});
         if (faults && MakesGraphs(verb)) {
             return;
         }
@@ -165,6 +167,27 @@ struct Maker {
             std::copy_backward(p.op + at, p.op + p.n_ops, p.op + p.n_ops + 1);
             p.op[at] = op;
             p.n_ops++;
+        }
+    }
+    // Records among what repeats, of few events or of many, and something that sees them.
+    void Rings(Random *rings) {
+        unsigned few = rings->Chance(50) ? 1 + rings->Below(2) : 8;
+        auto insert = [&](unsigned verb, unsigned lane) {
+            fuzz_op op = Op(verb, lane);
+            op.value = rings->Below(100) * 8 + rings->Below(few);
+            op.vary = rings->Chance(15);
+            Insert(rings->Below(p.n_ops + 1), op);
+        };
+        for (unsigned i = 1 + rings->Below(6); i > 0; i--) {
+            insert(rings->Chance(75) ? FUZZ_ring_record : FUZZ_ring_down,
+                   rings->Chance(85) ? main : rings->Below(p.lanes));
+        }
+        for (unsigned i = 1 + rings->Below(3); i > 0; i--) {
+            insert(rings->Of<unsigned>({FUZZ_ring_read, FUZZ_ring_read, FUZZ_ring_query,
+                                        FUZZ_ring_time, FUZZ_ring_new, FUZZ_ring_wait,
+                                        FUZZ_ring_take, FUZZ_ring_over, FUZZ_ring_far,
+                                        FUZZ_event_time, FUZZ_event_until}),
+                   rings->Chance(75) ? main : rings->Below(p.lanes));
         }
     }
     void Body(unsigned want) {
@@ -289,6 +312,10 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
     } else {
         m.Body(m.steady ? want / 2 + 2 : want);
     }
+    Random rings = Seeded(seed, number, 5);
+    if (rings.Chance(33)) {
+        m.Rings(&rings);
+    }
     if (r.Chance(m.steady ? 85 : 65)) {
         fuzz_op sync = m.Op(r.Chance(80) ? FUZZ_sync_stream : FUZZ_query_until, 0);
         sync.every = 1, sync.phase = 0, sync.repeat = 1;
@@ -306,11 +333,12 @@ std::string MakeFault(uint64_t seed, uint64_t number) {
     Random r = Seeded(seed, number, 3);
     // Calls that a program without graphs of its own never makes. 1: invalid value, 2: out of
     // memory.
-    const char *symbol = r.Of<const char *>(
-        {"cuGraphExecKernelNodeSetParams_v2", "cuGraphExecMemsetNodeSetParams",
-         "cuGraphExecMemcpyNodeSetParams", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
-         "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphUpload",
-         "cuGraphMemcpyNodeGetParams", "cuGraphKernelNodeGetAttribute"});
+    const char *symbol =
+        r.Of<const char *>({"cuGraphExecKernelNodeSetParams_v2", "cuGraphExecMemsetNodeSetParams",
+                            "cuGraphExecMemcpyNodeSetParams", "cuGraphInstantiateWithFlags",
+                            "cuGraphLaunch", "cuStreamBeginCapture_v2", "cuStreamEndCapture",
+                            "cuGraphUpload", "cuGraphMemcpyNodeGetParams",
+                            "cuGraphKernelNodeGetAttribute", "cuGraphExecEventRecordNodeSetEvent"});
     std::string which =
         std::to_string(1 + r.Below(r.Chance(50) ? 3 : 20)) + (r.Chance(30) ? "+" : "");
     return std::string(symbol) + ":" + which + ":" + r.Of<const char *>({"1", "2"});

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LANES = 6, BUFFERS = 3, WORDS = 256, SLOTS = 2, THREADS = 4, KERNELS = 12 };
+enum { LANES = 6, BUFFERS = 3, WORDS = 256, SLOTS = 2, THREADS = 4, KERNELS = 12, RING = 8 };
 
 enum lane_kind { LEGACY, PER_THREAD, BLOCKING, NON_BLOCKING, URGENT, LOW_BLOCKING };
 
@@ -38,6 +38,9 @@ struct lane {
     CUdeviceptr extra;                        /* device memory that comes and goes */
     unsigned extra_words, called, flag_value;
     CUevent made, taken, other, timed[2];
+    CUevent ring[RING];   /* of the verbs ring_*; each second one is untimed */
+    unsigned down, named; /* bits: behind its last record what ring_down copied is there; a graph
+                           * that stays names it */
     CUgraph graph[SLOTS];
     CUgraphExec exec[SLOTS];
 };
@@ -68,6 +71,7 @@ struct second {
     CUfunction chain, trap;
     CUstream s;
     CUdeviceptr x;
+    CUevent passed;
 };
 
 struct machine {
@@ -129,6 +133,15 @@ static CUresult note(struct turn *t, CUresult code) {
     return code;
 }
 
+#define MUST(call) must((call), #call)
+static void must(CUresult code, const char *call) {
+    if (code != CUDA_SUCCESS) {
+        fprintf(stderr, "FAILED %s: %d\n", call, (int)code);
+        fflush(stderr);
+        _Exit(3);
+    }
+}
+
 static uint64_t hash(uint64_t h, const void *data, size_t bytes) {
     const unsigned char *p = data;
     for (size_t i = 0; i < bytes; i++)
@@ -176,6 +189,28 @@ static inline void poll_pause(unsigned asked) {
         pause_us(asked < 512 ? 50 : 1000);
 }
 
+/* What ring_down copies in front of a record of this event. */
+static inline unsigned *ring_words(const struct lane *l, unsigned i) {
+    return l->pinned_out + WORDS + 64 + 16 * i;
+}
+
+static inline void ring_down(struct turn *t, unsigned i) {
+    struct lane *l = t->l;
+    note(t, cuMemcpyDtoHAsync(ring_words(l, i), t->x, 64, l->s));
+    if (note(t, cuEventRecord(l->ring[i], l->s)) == CUDA_SUCCESS)
+        l->down |= 1u << i;
+}
+
+/* Waits by sleeping or by asking. */
+static inline CUresult ring_pass(struct turn *t, CUevent event, int sleeps) {
+    CUresult code = sleeps ? cuEventSynchronize(event) : cuEventQuery(event);
+    for (unsigned n = 0; code == CUDA_ERROR_NOT_READY; n++) {
+        poll_pause(n);
+        code = cuEventQuery(event);
+    }
+    return note(t, code);
+}
+
 /* Leaves the new context current. */
 static inline CUresult second_make(struct turn *t) {
     struct second *c = &t->m->second;
@@ -189,6 +224,7 @@ static inline CUresult second_make(struct turn *t) {
     note(t, cuModuleGetFunction(&c->trap, c->module, "trap"));
     note(t, cuStreamCreate(&c->s, CU_STREAM_DEFAULT));
     note(t, cuMemAlloc(&c->x, 1024));
+    note(t, cuEventCreate(&c->passed, CU_EVENT_DEFAULT));
     return note(t, cuMemsetD8(c->x, 0, 1024));
 }
 
@@ -629,6 +665,174 @@ static void op_event_time(struct turn *t) {
     note(t, cuEventRecord(t->l->timed[1], t->l->s));
     if (note(t, cuEventSynchronize(t->l->timed[1])) == CUDA_SUCCESS)
         note(t, cuEventElapsedTime(&ms, t->l->timed[0], t->l->timed[1]));
+    note(t, (CUresult)(ms < 0));
+}
+/*@ part op_ring_record */
+/* In a capture of the lane the record becomes a node of the graph. Such flags are refused
+ * elsewhere. */
+static void op_ring_record(struct turn *t) {
+    struct lane *l = t->l;
+    unsigned i = t->v % RING, captures = t->m->capturing == l;
+    if (t->m->capturing && !captures)
+        return;
+    if (captures)
+        l->named |= 1u << i;
+    if (captures || t->v % 29 == 28)
+        note(t, cuEventRecordWithFlags(l->ring[i], l->s, CU_EVENT_RECORD_EXTERNAL));
+    else if (t->v % 5 == 4)
+        note(t, cuEventRecordWithFlags(l->ring[i], l->s, CU_EVENT_RECORD_DEFAULT));
+    else
+        note(t, cuEventRecord(l->ring[i], l->s));
+}
+/*@ part op_ring_down */
+static void op_ring_down(struct turn *t) {
+    if (!t->m->capturing)
+        ring_down(t, t->v % RING);
+}
+/*@ part op_ring_read */
+/* The host waits for an event, then reads what was copied in front of it. */
+static void op_ring_read(struct turn *t) {
+    unsigned i = t->v % RING;
+    if (!t->m->capturing && ring_pass(t, t->l->ring[i], t->v / RING % 2) == CUDA_SUCCESS &&
+        t->l->down & 1u << i)
+        note_bytes(t, ring_words(t->l, i), 64);
+}
+/*@ part op_ring_query */
+static void op_ring_query(struct turn *t) {
+    CUresult code = cuEventQuery(t->l->ring[t->v % RING]);
+    note(t, code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code);
+}
+/*@ part op_ring_time */
+/* An event that was never recorded, or has no time, is an error, whatever else runs. */
+static void op_ring_time(struct turn *t) {
+    CUevent from = t->l->ring[t->v % RING], to = t->l->ring[t->v / RING % RING];
+    float ms = 0;
+    if (t->v % 3 == 0 && !t->m->capturing) {
+        note(t, cuEventSynchronize(from));
+        note(t, cuEventSynchronize(to));
+    }
+    CUresult code = cuEventElapsedTime(&ms, from, to);
+    note(t, code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code);
+}
+/*@ part op_ring_new */
+/* An event goes, whether its work is done or not, and another one comes, often at its handle. */
+static void op_ring_new(struct turn *t) {
+    struct lane *l = t->l;
+    unsigned i = t->v % RING, timed = t->v / RING % 2;
+    if (t->m->capturing || l->named & 1u << i)
+        return;
+    l->down &= ~(1u << i);
+    note(t, cuEventDestroy(l->ring[i]));
+    MUST(cuEventCreate(&l->ring[i], timed ? CU_EVENT_BLOCKING_SYNC : CU_EVENT_DISABLE_TIMING));
+    if (t->v % 3)
+        note(t, cuEventRecord(l->ring[i], l->s));
+}
+/*@ part op_ring_wait */
+/* The lane waits for an event of its own, in a capture by a node of the graph. */
+static void op_ring_wait(struct turn *t) {
+    struct lane *l = t->l;
+    unsigned i = t->v % RING, captures = t->m->capturing == l;
+    if (t->m->capturing && !captures)
+        return;
+    if (captures)
+        l->named |= 1u << i;
+    note(t, cuStreamWaitEvent(l->s, l->ring[i],
+                              captures ? CU_EVENT_WAIT_EXTERNAL : CU_EVENT_WAIT_DEFAULT));
+}
+/*@ part op_ring_take */
+/* As op_take; the other lane goes on behind the record, with memory that is not taken. */
+static void op_ring_take(struct turn *t) {
+    struct lane *l = t->l, *o = t->o;
+    unsigned i = t->v % RING;
+    if (l == o || l->thread != o->thread || t->m->capturing)
+        return;
+    note(t, cuEventRecord(o->ring[i], o->s));
+    t->l = o;
+    for (unsigned n = t->v % 4; n > 0; n--)
+        do_chain(t, o->buffer[(t->v + 1) % BUFFERS], 3, t->v, t->n);
+    t->l = l;
+    note(t, cuStreamWaitEvent(l->s, o->ring[i], 0));
+    do_copy(t, t->x, o->buffer[t->v % BUFFERS], t->n);
+    note(t, cuEventRecord(l->taken, l->s));
+    note(t, cuStreamWaitEvent(o->s, l->taken, 0));
+}
+/*@ part op_ring_over */
+/* An event of one lane is recorded on another one. */
+static void op_ring_over(struct turn *t) {
+    unsigned i = t->v % RING;
+    if (t->l->thread != t->o->thread || t->m->capturing)
+        return;
+    t->o->down &= ~(1u << i);
+    note(t, cuEventRecord(t->o->ring[i], t->l->s));
+}
+/*@ part op_ring_far */
+/* A thread asks for an event, or has a stream wait for it, while the thread that recorded it goes
+ * on with memory that nobody else reads. */
+static void op_ring_far(struct turn *t) {
+    struct lane *l = t->l, *o = t->o;
+    unsigned i = t->v % RING, how = t->v / RING % 3;
+    if (l == o || t->m->capturing)
+        return;
+    if (t->thread == l->thread)
+        ring_down(t, i);
+    pthread_barrier_wait(&t->m->barrier);
+    if (t->thread == l->thread)
+        for (unsigned n = t->v % 6; n > 0; n--)
+            do_chain(t, t->y, 3, t->v, t->n);
+    if (t->thread == o->thread && how < 2 && ring_pass(t, l->ring[i], (int)how) == CUDA_SUCCESS)
+        note_bytes(t, ring_words(l, i), 64);
+    if (t->thread == o->thread && how == 2) {
+        note(t, cuStreamWaitEvent(o->s, l->ring[i], 0));
+        t->l = o;
+        do_copy(t, o->buffer[t->v % BUFFERS], t->x, t->n);
+        t->l = l;
+        note(t, cuEventRecord(o->taken, o->s));
+    }
+    pthread_barrier_wait(&t->m->barrier);
+    if (t->thread == l->thread && how == 2)
+        note(t, cuStreamWaitEvent(l->s, o->taken, 0));
+    pthread_barrier_wait(&t->m->barrier); /* the event may be recorded anew */
+}
+/*@ part op_ring_graph */
+/* A graph of the program records an event, then another one, and waits for a third. */
+static void op_ring_graph(struct turn *t) {
+    CUevent *ring = t->l->ring;
+    CUgraph graph = NULL;
+    CUgraphNode node[2];
+    CUgraphExec exec = NULL;
+    if (t->m->capturing || note(t, cuGraphCreate(&graph, 0)) != CUDA_SUCCESS)
+        return;
+    note(t, cuGraphAddEventWaitNode(&node[0], graph, NULL, 0, ring[(t->v + 2) % RING]));
+    note(t, cuGraphAddEventRecordNode(&node[1], graph, node, 1, ring[t->v % RING]));
+    if (note(t, cuGraphInstantiate(&exec, graph, 0)) == CUDA_SUCCESS) {
+        note(t, cuGraphLaunch(exec, t->l->s));
+        note(t, cuGraphExecEventRecordNodeSetEvent(exec, node[1], ring[(t->v + 1) % RING]));
+        note(t, cuGraphLaunch(exec, t->l->s));
+        note(t, cuGraphExecDestroy(exec));
+    }
+    note(t, cuGraphDestroy(graph));
+}
+/*@ part op_ring_launch */
+/* A kernel that records an event when it begins. */
+static void op_ring_launch(struct turn *t) {
+    struct lane *l = t->l;
+    unsigned a = 7, i = t->v % RING;
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
+    attribute.value.launchCompletionEvent.event = l->ring[i];
+    CUlaunchConfig config = {.gridDimX = ((unsigned)t->n + 63) / 64,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 64,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = l->s,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    if (t->m->capturing)
+        return;
+    l->down &= ~(1u << i);
+    note(t,
+         cuLaunchKernelEx(&config, t->m->fn[K_chain], (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
 }
 /*@ part op_poll */
 /* A kernel sets a word of pinned memory; the host looks at it and calls nothing meanwhile. */
@@ -1044,8 +1248,13 @@ static void op_second(struct turn *t) {
         note(t, cuLaunchKernel(c->chain, 1, 1, 1, 64, 1, 1, 0, t->v % 3 ? c->s : NULL,
                                (void *[]){&c->x, &a, &t->v, &n}, NULL));
     note(t, cuMemsetD32Async(c->x + 256, t->v, 8, t->v % 3 ? c->s : NULL));
+    note(t, cuEventRecord(c->passed, t->v % 3 ? c->s : NULL));
+    if (t->v % 7 == 0) /* of another context */
+        note(t, cuEventRecord(t->l->other, c->s));
     if (t->v % 5 == 0)
         note(t, cuStreamSynchronize(c->s));
+    if (t->v % 5 == 1)
+        note(t, cuEventSynchronize(c->passed));
     note(t, cuCtxPopCurrent(NULL));
 }
 /*@ part op_second_end */
@@ -1197,15 +1406,6 @@ static void op_limit(struct turn *t) {
 }
 /*@ part run */
 
-#define MUST(call) must((call), #call)
-static void must(CUresult code, const char *call) {
-    if (code != CUDA_SUCCESS) {
-        fprintf(stderr, "FAILED %s: %d\n", call, (int)code);
-        fflush(stderr);
-        _Exit(3);
-    }
-}
-
 static void lane_make(struct lane *l, unsigned number) {
     switch (l->kind) {
     case LEGACY:
@@ -1250,6 +1450,8 @@ static void lane_make(struct lane *l, unsigned number) {
     MUST(cuEventCreate(&l->other, CU_EVENT_DEFAULT));
     MUST(cuEventCreate(&l->timed[0], CU_EVENT_DEFAULT));
     MUST(cuEventCreate(&l->timed[1], CU_EVENT_BLOCKING_SYNC));
+    for (unsigned i = 0; i < RING; i++)
+        MUST(cuEventCreate(&l->ring[i], i % 2 ? CU_EVENT_DISABLE_TIMING : CU_EVENT_DEFAULT));
 }
 
 static void lane_free(struct lane *l) {
@@ -1272,6 +1474,8 @@ static void lane_free(struct lane *l) {
     MUST(cuEventDestroy(l->other));
     MUST(cuEventDestroy(l->timed[0]));
     MUST(cuEventDestroy(l->timed[1]));
+    for (unsigned i = 0; i < RING; i++)
+        MUST(cuEventDestroy(l->ring[i]));
     if (l->kind != LEGACY && l->kind != PER_THREAD)
         MUST(cuStreamDestroy(l->s));
     free(l->page_in);

@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "tests/sim/blocks.h"
+#include "tests/sim/records.h"
 
 namespace fuzz {
 
@@ -298,9 +299,11 @@ std::vector<std::string> Lines(const std::string &text) {
     return lines;
 }
 
-// "" if the logs differ in allocations and frees alone, which may be (tests/sim/blocks.h).
+// "" if the logs differ in allocations and frees alone, and in records that come again, which may be
+// (tests/sim/blocks.h, records.h).
 std::string LogDifference(const std::string &expected, const std::string &actual) {
     std::vector<std::string> e = Lines(expected), a = Lines(actual);
+    sim::TakeOutRecords(&e, a);
     std::string fault = sim::TakeOutBlocks(&e, &a);
     if (!fault.empty()) {
         return fault;

@@ -51,6 +51,10 @@ const std::vector<Program> kPrograms = {
     {"errors", {"--steps", "16"}},
     // An allocation of the program's fails: graphs are dropped, and it is tried again.
     {"free_reuse", {"--steps", "40"}, "cuMemAlloc_v2@program:35:2"},
+    // Records, other events in the same nodes, and destroys, which the library may make later (the
+    // rule as below).
+    {"event_recreate", {"--steps", "12"}, "", "eager = no_such_kernel\n"},
+    {"event_elapsed", {"--steps", "16"}, "", "eager = no_such_kernel\n"},
     // Frees that are deferred (no rule matches; with one, only the library's own calls fail).
     {"pool_loop", {"--steps", "12"}, "", "eager = no_such_kernel\n"},
     // Nothing is built while such a kernel may wait, and whether it does is asked.
@@ -115,6 +119,8 @@ const std::map<std::string, std::string> kFallback = {
     {"cuGraphExecKernelNodeSetParams_v2", "setparams_refused"},
     {"cuGraphExecMemsetNodeSetParams", "setparams_refused"},
     {"cuGraphExecMemcpyNodeSetParams", "setparams_refused"},
+    {"cuEventRecordWithFlags", "capture_failed"},
+    {"cuGraphExecEventRecordNodeSetEvent", "setparams_refused"},
     {"cuGraphLaunch", "graph_launch_failed"},
     {"cuGraphKernelNodeGetParams_v2", "setparams_refused"},
     {"cuGraphKernelNodeGetAttribute", "attribute_lost"},
@@ -213,9 +219,10 @@ TEST_P(OwnCall, WhoseCaptureIsSpoiltIsNotSeen) {
     Plain plain(c, program);
     Outcome whole = RunCase(c, config.On(program.fault));
     std::map<std::string, long> own = OwnCalls(whole);
-    for (const char *call : {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel",
-                             "cuMemsetD8Async", "cuMemcpyAsync", "cuStreamGetCaptureInfo_v3",
-                             "cuStreamUpdateCaptureDependencies_v2", "cuStreamEndCapture"}) {
+    for (const char *call :
+         {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuMemsetD8Async",
+          "cuMemcpyAsync", "cuEventRecordWithFlags", "cuStreamGetCaptureInfo_v3",
+          "cuStreamUpdateCaptureDependencies_v2", "cuStreamEndCapture"}) {
         for (long n : Picks(own[call])) {
             // A capture of the program's own in the same context would be spoilt too: there is
             // none while the library captures.
@@ -238,6 +245,7 @@ TEST(Coverage, EveryCallOfTheLibrarysFailsSomewhere) {
         }
     }
     called.insert("cuMemFreeAsync"); // a call of the program's, made later
+    called.insert("cuEventRecord");
 #define CUS_OWN_NEEDED(name, ...) EXPECT_TRUE(called.count(#name)) << #name;
 #define CUS_OWN_OPTIONAL(name, ...) EXPECT_TRUE(called.count(#name)) << #name;
 #include "shim/api/own.def"
@@ -248,6 +256,9 @@ TEST(Coverage, EveryCallOfTheLibrarysFailsSomewhere) {
 class ProgramCall : public testing::TestWithParam<Program> {};
 
 bool IsOp(const std::string &symbol) {
+    if (symbol.compare(0, 13, "cuEventRecord") == 0) {
+        return true;
+    }
     for (const char *op : {"cuLaunch", "cuMemsetD", "cuMemcpy"}) {
         if (symbol.compare(0, strlen(op), op) == 0 && symbol != "cuLaunchHostFunc") {
             return symbol.find("Async") != std::string::npos || symbol[2] == 'L';

@@ -35,7 +35,8 @@ thread_local int capturing; // between a begin of a capture of the library's and
 // What is deferred goes out by the same functions as what is captured into a graph. The first are
 // the program's calls, made later; the second are the library's.
 constexpr bool IsOp(const char *name) {
-    constexpr const char *kOps[] = {"cuLaunch", "cuMemset", "cuMemcpy", "cuMemFreeAsync"};
+    constexpr const char *kOps[] = {"cuLaunch", "cuMemset", "cuMemcpy", "cuMemFreeAsync",
+                                    "cuEventRecord"};
     for (const char *op : kOps) {
         const char *at = name;
         while (*op && *at == *op) {

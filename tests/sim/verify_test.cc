@@ -73,10 +73,11 @@ std::string Text(const Json &json, const std::string &key) {
 // All kinds of ops, patched and built nodes, memory of all kinds that can be set back.
 TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
     for (const char *name :
-         {"steady", "decode_loop", "growing_grid", "batch_sizes", "memsets", "copies",
-          "copies_registered", "pool_memory", "free_reuse", "diverge_insert", "cooperative",
-          "launch_ex", "extra_form", "many_params", "two_contexts", "legacy_blocking",
-          "module_reload", "primary_reset", "fork"}) {
+         {"steady",          "decode_loop",       "growing_grid",  "batch_sizes",  "memsets",
+          "copies",          "copies_registered", "pool_memory",   "free_reuse",   "diverge_insert",
+          "cooperative",     "launch_ex",         "extra_form",    "many_params",  "two_contexts",
+          "legacy_blocking", "module_reload",     "primary_reset", "fork",         "event_loop",
+          "event_reuse",     "event_recreate",    "event_graphs",  "event_capture"}) {
         SCOPED_TRACE(name);
         Verified v = Undisturbed(name);
         EXPECT_GT(v.report.Number("verified"), 5);
@@ -90,8 +91,9 @@ TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
 
 // With other threads in the driver a graph is left unverified, and never wrong for it.
 TEST(Verify, ThreadsAreLeftInPeace) {
-    for (const char *name : {"threads", "threads_bound", "thread_pester", "random_threads",
-                             "capture_other_thread", "spin_pair"}) {
+    for (const char *name :
+         {"threads", "threads_bound", "thread_pester", "random_threads", "capture_other_thread",
+          "spin_pair", "event_threads", "event_across", "event_elapsed"}) {
         SCOPED_TRACE(name);
         Verified v = Verify(name);
         EXPECT_EQ(v.report.Number("different"), 0);

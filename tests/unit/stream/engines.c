@@ -29,3 +29,9 @@ uint64_t last_engine_built(void) {
 uint64_t last_engine_anew(void) {
     return cus_engine_account(last_engine()).anew;
 }
+
+void last_engine_account(uint64_t *ops, uint64_t *in_graphs) {
+    struct cus_account account = cus_engine_account(last_engine());
+    *ops = account.ops;
+    *in_graphs = account.in_graphs;
+}
