@@ -202,7 +202,14 @@ void cusim_work_log(const struct cusim_work *work, uint64_t raw) {
         const struct cusim_work_memcpy *m = &work->memcpy;
         const char *d = address_text((uintptr_t)m->dst, dst);
         const char *s = address_text((uintptr_t)m->src, src);
-        if (m->height == 1 && m->depth == 1)
+        uint32_t value = 0;
+        bool small = m->staged && m->height == 1 && m->depth == 1 &&
+                     (m->width == 1 || m->width == 2 || m->width == 4);
+        if (small) {
+            memcpy(&value, m->staged, m->width);
+            cusim_log_line("S%" PRIu64 " memcpy %s %s %s %zu 0x%x\n", raw, m->kind, d, s, m->width,
+                           value);
+        } else if (m->height == 1 && m->depth == 1)
             cusim_log_line("S%" PRIu64 " memcpy %s %s %s %zu\n", raw, m->kind, d, s, m->width);
         else
             cusim_log_line("S%" PRIu64 " memcpy2d %s %s %zu %s %zu %zu %zu %zu\n", raw, m->kind, d,

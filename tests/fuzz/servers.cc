@@ -20,6 +20,7 @@
 
 #include "tests/sim/blocks.h"
 #include "tests/sim/records.h"
+#include "tests/sim/uploads.h"
 
 namespace fuzz {
 
@@ -299,10 +300,12 @@ std::vector<std::string> Lines(const std::string &text) {
     return lines;
 }
 
-// "" if the logs differ in allocations and frees alone, and in records that come again, which may be
-// (tests/sim/blocks.h, records.h).
+// "" if the logs differ in allocations and frees alone, in records that come again, and in small
+// uploads, which may be (tests/sim/blocks.h, records.h, uploads.h).
 std::string LogDifference(const std::string &expected, const std::string &actual) {
     std::vector<std::string> e = Lines(expected), a = Lines(actual);
+    sim::CallUploadsWrites(&e);
+    sim::CallUploadsWrites(&a);
     sim::TakeOutRecords(&e, a);
     std::string fault = sim::TakeOutBlocks(&e, &a);
     if (!fault.empty()) {

@@ -7,6 +7,7 @@
 
 #include "tests/sim/blocks.h"
 #include "tests/sim/records.h"
+#include "tests/sim/uploads.h"
 
 namespace sim {
 
@@ -95,6 +96,11 @@ Log ParseLog(const std::string &text) {
 
 std::string CompareLogs(const Log &expected, const Log &actual, const CompareRules &rules) {
     Log want = expected, have = actual;
+    for (Log *log : {&want, &have}) {
+        for (auto &entry : *log) {
+            CallUploadsWrites(&entry.second);
+        }
+    }
     for (auto &[name, ops] : want) {
         if (!rules.any_stream_order) {
             TakeOutRecords(&ops, have[name]);
