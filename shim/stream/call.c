@@ -75,12 +75,12 @@ static struct cus_kind *copy_kind(struct cus_engine *engine, struct cus_call *ca
         return NULL;
     enum cus_family dst = cus_ranges_family(c->dst, c->bytes);
     if (call->is_value)
-        return is_device(dst) && !kernels_access_pageable(engine->context)
+        return is_device(dst) && !(CUS_HAZARD(C15) && kernels_access_pageable(engine->context))
                    ? cus_kinds_value(engine->context, (uint8_t)c->bytes, (uint8_t)c->form,
                                      (uint8_t)dst, c->stream.abi)
                    : NULL;
     enum cus_family src = cus_ranges_family(c->src, c->bytes);
-    call->waits = dst == CUS_FAMILY_PAGEABLE && is_device(src) &&
+    call->waits = CUS_HAZARD(C16) && dst == CUS_FAMILY_PAGEABLE && is_device(src) &&
                   (c->form == CUS_COPY_DTOH || c->form == CUS_COPY_ANY);
     if ((CUS_HAZARD(C6) && (dst == CUS_FAMILY_UNKNOWN || src == CUS_FAMILY_UNKNOWN ||
                             dst == CUS_FAMILY_PAGEABLE || src == CUS_FAMILY_PAGEABLE)) ||
