@@ -115,6 +115,7 @@ std::vector<Case> MakeCases() {
         {"free_memory", 40, "", "", {}},
         {"pool_memory", 0, "", "", {}},
         {"pool_loop", 40, "", "", {}},
+        {"tokens", 50, "", "cuMemcpyHtoDAsync_v2", {}},
         {"virtual_memory", 40, "", "", {}},
         {"managed", 0, "", "", {}},
         {"threads", 20, "", "", {}},
