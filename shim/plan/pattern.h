@@ -10,8 +10,8 @@
  *   mangled:_ZN2at*  glob on the name as the driver gives it
  *   lib:libnccl*     glob on the file name of the shared object or program that
  *                    the kernel's code comes from
- *   api:cuMemset*    glob on the driver's symbol of a memset or copy, or on the
- *                    symbol without its suffixes _v2 and _ptsz
+ *   api:cuMemset*    glob on the driver's symbol of a memset, copy or record,
+ *                    or on the symbol without its suffixes _v2 and _ptsz
  */
 #ifndef CUSPLICE_PLAN_PATTERN_H
 #define CUSPLICE_PLAN_PATTERN_H

@@ -58,7 +58,7 @@ const struct cus_rules *cus_rules(void);
 struct cus_subject {
     const char *name; /* of a kernel, mangled */
     const char *lib;  /* of a kernel: name of the file with its code, no folders */
-    const char *call; /* driver's symbol of a memset or copy; the others are NULL */
+    const char *call; /* driver's symbol of a memset, copy or record; the others are NULL */
 };
 /* The caller asks once per function or symbol. `behind`: what would decide without that rule and
  * those before it; -1: what decides. */

@@ -26,7 +26,7 @@ enum { CUS_TALLIES_MAX = 4096 };
 
 struct cus_tally {
     const char *name;           /* as in reports; "": no kernel */
-    bool kernel;                /* false: another op       */
+    bool kernel;                /* false: another op */
     uint64_t alone[CUS_WHYS];   /* its ops that were issued one by one */
     uint64_t cut_ops[CUS_WHYS]; /* deferred ops of any kind that were issued one by one because it
                                  * came */

@@ -41,7 +41,7 @@ struct cus_kind_key {
     uint8_t type, elem, copy_form, cooperative;
     uint8_t family[2]; /* memory families of destination and source */
     uint16_t n_attrs;
-    uint32_t rule; /* of a memset or copy: number of the rule for its call, from 1 on; 0: none */
+    uint32_t rule; /* of another op than a launch: number of its call's rule, from 1 on; 0: none */
     uint32_t pad;  /* keys are compared bytewise, so no hole may precede the attributes */
     struct cus_attr attrs[CUS_KIND_ATTRS];
 };
@@ -80,7 +80,7 @@ struct cus_tally *cus_kinds_tally(struct cus_context *context, const void *handl
 enum { CUS_TRACE_NAME = 16384 };
 const char *cus_kinds_name(struct cus_context *context, const void *handle,
                            char name[CUS_TRACE_NAME]);
-/* The name of the call that asks for this memset or copy. */
+/* The name of the call that asks for this memset, copy or record. */
 const char *cus_kinds_call(enum cus_op_type type, uint8_t elem, uint8_t copy_form);
 /* The kind of a copy of 1, 2 or 4 bytes of pageable memory, whose node is a memset. */
 struct cus_kind *cus_kinds_value(struct cus_context *context, uint8_t bytes, uint8_t copy_form,
@@ -88,10 +88,10 @@ struct cus_kind *cus_kinds_value(struct cus_context *context, uint8_t bytes, uin
 struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
                                   uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
                                   enum cus_abi abi);
-/* Asks the rules about every call that is a memset or a copy. Called once, when the engine
- * starts. */
+/* Asks the rules about every call that is a memset, a copy or a record. Called once, when the
+ * engine starts. */
 void cus_kinds_ask_rules(void);
-/* The rule for a memset by its element size, or for a copy by its form. */
+/* The rule for a memset by its element size, for a copy by its form, or for records. */
 struct cus_verdict cus_kinds_rule(enum cus_op_type type, uint8_t elem, uint8_t copy_form,
                                   enum cus_abi abi);
 /* Notes a taint for functions that are seen later; cus_kinds_taint handles those of a context that

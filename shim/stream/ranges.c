@@ -2,8 +2,9 @@
  * The kind of memory that an address lies in, as far as CUDA knows. Asked for memsets and copies on
  * program threads; range_lock is innermost. The driver is asked once per range: answers are kept
  * until anything is freed, unmapped or unregistered (cus_ranges_forget). Only memory that CUDA
- * allocated or registered, and that is not managed, is known. Other memory may be pageable, foreign
- * or invalid, and an op on it is issued at once (HAZARDS C4, C6, C10).
+ * allocated or registered, and that is not managed, is known. An op on other memory is issued at
+ * once (HAZARDS C4, C6, C10), but for small uploads from an address of which the driver knows
+ * nothing (C15).
  */
 #include <string.h>
 

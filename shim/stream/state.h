@@ -52,7 +52,7 @@ struct cus_context {
     uint32_t number; /* in the order in which contexts were seen, from 1 on */
     struct cus_lock lock;
     struct cus_func *funcs;              /* lock */
-    struct cus_kind_entry *memory_kinds; /* lock: kinds of memsets and copies */
+    struct cus_kind_entry *memory_kinds; /* lock: of memsets, copies, records */
     uint32_t settings;                   /* lock: how often settings of functions changed */
     struct cus_engine *legacy;           /* atomic: engine of the legacy stream, or NULL */
     uint32_t blocking_pending; /* atomic: blocking streams of this context that defer ops */
