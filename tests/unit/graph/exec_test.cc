@@ -170,7 +170,7 @@ class Exec : public ::testing::Test {
             memcpy(kind.attrs[0].value, &value, sizeof value);
             kind.pdl = id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         }
-        ops_[n_] = {&kind, &values_[n_]};
+        ops_[n_] = {&kind, &values_[n_], false};
         n_++;
         return kind;
     }
