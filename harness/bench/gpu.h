@@ -47,6 +47,10 @@ void gpu_launch(gpu_stream stream, const struct gpu_launch *launch);
 void gpu_set(gpu_stream stream, void *to, int byte, size_t bytes);
 void gpu_copy(gpu_stream stream, void *to, const void *from, size_t bytes);
 
+void *gpu_memory(size_t bytes);
+/* From pageable memory of the host. */
+void gpu_upload(gpu_stream stream, void *to, const void *from, size_t bytes);
+
 /* Stream-ordered memory of the device's default pool. */
 void *gpu_alloc(gpu_stream stream, size_t bytes);
 void gpu_free(gpu_stream stream, void *memory);

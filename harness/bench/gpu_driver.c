@@ -117,6 +117,16 @@ size_t gpu_pool_most(void) {
     return most;
 }
 
+void *gpu_memory(size_t bytes) {
+    CUdeviceptr memory;
+    CHECK(cuMemAlloc(&memory, bytes));
+    return (void *)(uintptr_t)memory;
+}
+
+void gpu_upload(gpu_stream stream, void *to, const void *from, size_t bytes) {
+    CHECK(cuMemcpyHtoDAsync(address(to), from, bytes, stream));
+}
+
 gpu_event gpu_event_new(int timed) {
     CUevent event;
     CHECK(cuEventCreate(&event, timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING));

@@ -100,6 +100,16 @@ size_t gpu_pool_most(void) {
     return most;
 }
 
+void *gpu_memory(size_t bytes) {
+    void *memory;
+    CHECK(cudaMalloc(&memory, bytes));
+    return memory;
+}
+
+void gpu_upload(gpu_stream stream, void *to, const void *from, size_t bytes) {
+    CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, (cudaStream_t)stream));
+}
+
 gpu_event gpu_event_new(int timed) {
     cudaEvent_t event;
     CHECK(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming));

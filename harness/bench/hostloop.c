@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ enum {
     SHARED = 48 * 1024, /* SHARED: every kernel may have it */
     SPAN = 8            /* SPAN: bytes of a memset or copy */
 };
+enum { UPLOAD = 4, LARGE_UPLOAD = 16 * 1024 };
 enum { TELLING = 20 /* the fewest steps with a reported median */ };
 
 enum what { LAUNCH, SET, COPY };
@@ -60,6 +62,7 @@ struct run {
     struct part *parts;
     unsigned n_parts;
     gpu_event began_at, ended_at; /* of a step, on the GPU */
+    void *uploaded;               /* whose contents count for nothing */
     uint64_t issued, random;
     pthread_barrier_t *warm;     /* where threads meet before the first counted step, or NULL */
     uint64_t *host, *wall, *gpu; /* ns of each counted step */
@@ -228,6 +231,16 @@ static void issue_random(struct run *run, unsigned number) {
     run->issued++;
 }
 
+/* Values that change, from the stack, after a third and after two thirds of a step. */
+static void issue_upload(struct run *run, unsigned place, unsigned step) {
+    const unsigned third = run->opt->launches / 3;
+    unsigned char values[LARGE_UPLOAD];
+    if (place != third && place != 2 * third)
+        return;
+    memset(values, (int)step, sizeof values);
+    gpu_upload(run->streams[0], run->uploaded, values, place == third ? UPLOAD : LARGE_UPLOAD);
+}
+
 static void issue_part(struct run *run, const struct part *part, unsigned step) {
     if (!part->exec) {
         issue(run, &run->places[part->first], step);
@@ -251,8 +264,11 @@ static void issue_step(struct run *run, unsigned step) {
         for (unsigned i = 0; i < run->opt->launches; i++)
             issue_random(run, i);
     else
-        for (unsigned i = 0; i < run->opt->launches; i++)
+        for (unsigned i = 0; i < run->opt->launches; i++) {
+            if (run->opt->upload)
+                issue_upload(run, i, step);
             issue(run, &run->places[i], step);
+        }
     gpu_checked();
 }
 
@@ -397,6 +413,7 @@ static const char *mode_of(const struct options *o) {
            : o->random       ? "random"
            : o->alloc        ? "alloc"
            : o->record_every ? "recorded"
+           : o->upload       ? "uploads"
            : o->eager_every  ? "eager"
            : o->scalar_every ? "patched"
                              : "plain";
@@ -414,6 +431,8 @@ static void prepare(struct run *run, const struct options *o, struct run *all, u
             run->streams[s] =
                 gpu_stream_new(o->threads || o->streams > 1 || o->stream == STREAM_NONBLOCKING);
     }
+    if (o->upload)
+        run->uploaded = gpu_memory(LARGE_UPLOAD);
     if (o->events)
         run->began_at = gpu_event_new(1), run->ended_at = gpu_event_new(1);
     gpu_wait();

@@ -14,6 +14,7 @@ struct options {
     unsigned shared_every, block_every;                                       /* 0: none */
     unsigned record_every, record_events; /* 0: none; events in turn, 0: one for each place */
     bool record_timed;
+    bool upload; /* 4 bytes and 16 KB from pageable memory in each step */
     unsigned loop, turns, random;
     unsigned streams, run; /* streams of one thread; consecutive launches on one */
     unsigned threads;      /* 0: the main thread does all steps */

@@ -13,7 +13,7 @@ static const char usage_text[] =
     "                [--stream own|nonblocking|legacy] [--events] [--core]\n"
     "                [--eager-every N] [--scalar-every N] [--grid-every N] [--shared-every N]\n"
     "                [--block-every N] [--memset-every N] [--copy-every N] [--alloc]\n"
-    "                [--record-every N [--record-events N] [--record-timed]]\n"
+    "                [--record-every N [--record-events N] [--record-timed]] [--upload]\n"
     "                [--graph [--segment N]] [--streams N [--run N]] [--threads N] [--stops]\n"
     "       hostloop --random N              launches in an order that never repeats\n"
     "       hostloop --loop N --turns N      never synchronises before the end\n";
@@ -70,7 +70,7 @@ static enum stream_kind stream_kind(const char *word) {
 }
 
 void options_parse(int argc, char **argv, struct options *o) {
-    struct option names[NUMERICS + 9] = {{0}};
+    struct option names[NUMERICS + 10] = {{0}};
     for (unsigned i = 0; i < NUMERICS; i++)
         names[i] = (struct option){numerics[i].name, 1, NULL, 256 + (int)i};
     names[NUMERICS] = (struct option){"graph", 0, NULL, 'g'};
@@ -81,6 +81,7 @@ void options_parse(int argc, char **argv, struct options *o) {
     names[NUMERICS + 5] = (struct option){"core", 0, NULL, 'c'};
     names[NUMERICS + 6] = (struct option){"alloc", 0, NULL, 'a'};
     names[NUMERICS + 7] = (struct option){"record-timed", 0, NULL, 'r'};
+    names[NUMERICS + 8] = (struct option){"upload", 0, NULL, 'u'};
     *o = (struct options){.launches = 1000,
                           .steps = 300,
                           .warmup = 50,
@@ -98,6 +99,8 @@ void options_parse(int argc, char **argv, struct options *o) {
             o->events = true;
         } else if (c == 'a') {
             o->alloc = true;
+        } else if (c == 'u') {
+            o->upload = true;
         } else if (c == 'r') {
             o->record_timed = true;
         } else if (c == 'c') {
@@ -119,7 +122,7 @@ void options_parse(int argc, char **argv, struct options *o) {
     if (optind != argc || (o->threads && (o->loop || o->stream || o->streams > 1)) ||
         (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->segment && !o->graph) ||
         ((o->record_events || o->record_timed) && !o->record_every) ||
-        (o->alloc && (o->graph || o->random)) ||
+        ((o->alloc || o->upload) && (o->graph || o->random)) ||
         (o->events && (o->loop || o->threads || o->streams > 1)) ||
         ((o->stops || o->core) && (o->loop || o->threads)))
         wrong();

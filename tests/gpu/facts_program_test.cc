@@ -66,6 +66,8 @@ TEST(FactsProgram, EachFactHasItsLine) {
     EXPECT_GT(count, 60u);
     for (const auto &fact : facts) {
         EXPECT_EQ(fact.second.find("hung"), std::string::npos) << fact.first << fact.second;
+        if (fact.first.rfind("upload-bad/", 0) == 0)
+            continue; // it asks whether the process dies
         EXPECT_EQ(fact.second.find("signal"), std::string::npos) << fact.first << fact.second;
     }
 }

@@ -37,7 +37,7 @@ TEST_P(Plays, TheEndIsTheRecordedOneEachTime) {
         EXPECT_TRUE(run.Has("ns.11"));
         bool graphs = GetParam() == "piecewise" || GetParam() == "full";
         EXPECT_EQ(ready.Number("interface"), GetParam() == "plain" ? 0 : 1);
-        EXPECT_EQ(run.Number("issued"), GetParam() == "plain" ? 0 : 12 * 12 * 12);
+        EXPECT_EQ(run.Number("issued"), GetParam() == "plain" ? 0 : 12 * 12 * 14);
         if (graphs)
             EXPECT_GE(run.Number("in_graphs"), run.Number("issued") / 3);
         else

@@ -202,6 +202,23 @@ TEST(Hostloop, StreamOrderedMemoryCutsNoSegment) {
     }
 }
 
+// An upload of 4 bytes cuts no segment; one of 16 KB cuts one.
+TEST(Hostloop, ASmallUploadCutsNoSegment) {
+    const int steps = 300, all = WARMUP + steps;
+    auto run = [&](std::vector<std::string> pattern) {
+        Outcome outcome =
+            Hostloop("hostloop_driver", With(pattern, {"--steps", std::to_string(steps)}), true,
+                     {{"CUSPLICE_DEMOTE", "no"}, {"CUSPLICE_HOLD_US", "1000000"}});
+        EXPECT_EQ(outcome.result.status, 0) << outcome.Describe();
+        return outcome;
+    };
+    Outcome none = run({}), uploads = run({"--upload"});
+    EXPECT_EQ(Said(uploads).text.at("checksum"), Said(none).text.at("checksum"));
+    EXPECT_EQ(uploads.stats.Number("ops.copies"), 2 * all);
+    EXPECT_EQ(uploads.stats.Number("eager_by.unsupported"), all) << "those of 16 KB";
+    EXPECT_GE(uploads.stats.Number("issued.in_graphs"), 0.9 * all * LAUNCHES);
+}
+
 // A record cuts no segment. Of the records of one event that nobody looks at, only the last one of
 // a segment has a node.
 TEST(Hostloop, RecordsCutNoSegment) {
