@@ -37,9 +37,8 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
         return NULL;
     /* A launch that overlaps the one before it (PDL) would lose the overlap at the beginning of a
      * segment (HAZARDS A5). So it is taken in beyond `max`. So is an op that would be left alone
-     * between segments, and a record. */
+     * between segments. */
     bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) ||
-                    next->key.kind->type == CUS_OP_RECORD ||
                     (n == max && n >= TAKES_IN && is_end(next, warmup, dispatch));
     return n < max || takes_in ? next : NULL;
 }
@@ -88,35 +87,50 @@ static uint8_t *image_new(const struct cus_segment *segment) {
     return image;
 }
 
+/* What the ops of a segment amount to. */
+struct extent {
+    uint32_t n, bytes, records;
+    bool cold;
+};
+
+static void take(struct extent *extent, const struct cus_kind *kind) {
+    extent->n++;
+    extent->bytes += op_bytes(kind);
+    extent->records += kind->type == CUS_OP_RECORD;
+}
+
 struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint32_t max,
                                      uint32_t warmup, const struct cus_dispatch *dispatch) {
-    uint32_t n = lead, bytes = 0, records = 0;
     struct cus_node *leads[CUS_PREFIX_MAX], *node = first;
+    struct extent now = {.n = lead}, end = now;
     if (!qualifies(first, warmup, dispatch))
         return NULL;
-    for (uint32_t i = lead; i--; bytes += op_bytes(node->key.kind))
+    for (uint32_t i = lead; i--; take(&now, node->key.kind))
         leads[i] = node = (struct cus_node *)(uintptr_t)node->key.parent;
-    bool cold = false;
-    for (node = first; node; node = follower(node, n, max, warmup, dispatch)) {
-        cold = is_open(node, warmup);
-        n++;
-        bytes += op_bytes(node->key.kind);
-        records += node->key.kind->type == CUS_OP_RECORD;
+    now.n = lead;
+    for (node = first; node; node = follower(node, now.n, max, warmup, dispatch)) {
+        take(&now, node->key.kind);
+        now.cold = is_open(node, warmup);
+        /* A graph is complete some time after its last node: the host would hear of a record there
+         * while the stream is still busy. So a record is no segment's last op. */
+        if (node->key.kind->type != CUS_OP_RECORD)
+            end = now;
     }
     /* A node of a record takes as long as a record. */
-    if (n - records < 2)
+    uint32_t n = end.n;
+    if (n - end.records < 2 || n == lead)
         return NULL;
     struct cus_segment *segment =
         cus_mem_grow(sizeof *segment + n * (sizeof segment->nodes[0] + sizeof segment->places[0]));
     if (!segment)
         return NULL;
     segment->n = n;
-    segment->image_bytes = bytes;
+    segment->image_bytes = end.bytes;
     segment->power = cus_signature_power(n);
     segment->places = (struct cus_place *)(void *)(segment->nodes + n);
     segment->lead = lead;
-    segment->cold = cold;
-    segment->records = records;
+    segment->cold = end.cold;
+    segment->records = end.records;
     node = first;
     for (uint32_t i = 0; i < n; i++) {
         segment->nodes[i] = i < lead ? leads[i] : node;

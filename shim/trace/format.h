@@ -193,6 +193,8 @@ enum cst_outcome {
  *   memset  u64 address, u64 pitch, u32 value, u32 height
  *   copy    u64 destination, u64 source
  *   record  u64 event, u64 number that tells events with the same handle apart
+ *
+ * A copy of 1, 2 or 4 bytes from pageable memory may be here as the memset that stands for it.
  */
 struct cst_op {
     struct cst_record head; /* flags: enum cst_outcome */

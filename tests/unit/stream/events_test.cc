@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -115,8 +116,8 @@ class Events : public fake::ProgramTest {
         Launch(2);
         Launch(3);
         Launch(4);
-        Launch(5);
         Record(second);
+        Launch(5);
         Sync();
     }
     void Learn() {
@@ -137,9 +138,10 @@ class Events : public fake::ProgramTest {
     }
     std::vector<std::string> Whole(CUevent first, CUevent second) {
         std::vector<std::string> lines = Begun(first);
-        for (int i = 2; i < 6; i++)
+        for (int i = 2; i < 5; i++)
             lines.push_back(Line(i, 0));
         lines.push_back(RecordLine(second, stream_));
+        lines.push_back(Line(5, 0));
         return lines;
     }
     void ExpectStep(CUevent first, CUevent second) {
@@ -305,13 +307,13 @@ TEST_F(Events, ARecordThatComesAgainUnseenIsLeftOut) {
         Launch(0);
         Record(first);
         between();
-        Launch(1);
         Record(event);
+        Launch(1);
         Sync();
         return driver().journal;
     };
-    std::vector<std::string> all = {Line(0, 0), RecordLine(event, stream_), Line(1, 0),
-                                    RecordLine(event, stream_)};
+    std::vector<std::string> all = {Line(0, 0), RecordLine(event, stream_),
+                                    RecordLine(event, stream_), Line(1, 0)};
     std::vector<std::string> last = {all[0], all[2], all[3]};
     std::vector<std::string> both = {all[0], RecordLine(other, stream_), all[2], all[3]};
     for (int i = 0; i < 6; i++)
@@ -337,20 +339,28 @@ class LongEvents : public Events {
 // Steps that begin alike, with records that come again and with launches in their places.
 TEST_F(LongEvents, NoLaunchIsTakenForARecordThatComesAgain) {
     const std::vector<std::vector<int>> steps = {{2, 2, 2}, {3}, {}, {}};
-    for (int step = 0; step < 40; step++) {
+    for (int step = 0; step < 90; step++) {
         driver().journal.clear();
+        // At first those alone whose records are in the segment.
+        int which = step < 10 ? 3 : step % 4;
+        const std::vector<int> &kind = steps[which];
         std::vector<int> launches = {0, 1};
-        launches.insert(launches.end(), steps[step % 4].begin(), steps[step % 4].end());
+        launches.insert(launches.end(), kind.begin(), kind.end());
         std::vector<std::string> expected;
         for (int i : launches) {
             Launch(i);
             expected.push_back(Line(i, 0));
         }
         Record(Event(0));
+        if (which == 1 && step % 12 == 1) /* flushed in the midst */
+            Elsewhere([&] { Seen(Event(0)); });
         Record(Event(0));
+        int last = 5 + std::min(which, 2); // so that the paths stay apart
+        Launch(last);
         Sync();
-        ASSERT_GT(Issued(), expected.size());
-        EXPECT_EQ(driver().journal.back(), RecordLine(Event(0), stream_));
+        ASSERT_GT(Issued(), expected.size() + 1);
+        EXPECT_EQ(driver().journal.back(), Line(last, 0));
+        EXPECT_EQ(driver().journal[driver().journal.size() - 2], RecordLine(Event(0), stream_));
         driver().journal.resize(expected.size());
         EXPECT_EQ(driver().journal, expected) << "step " << step;
     }
