@@ -221,6 +221,27 @@ TEST_F(Events, AnotherEventIsPatched) {
     EXPECT_EQ(Counters().eager_by[CUS_EAGER_UNSUPPORTED], 0u);
 }
 
+std::vector<CUevent> destroyed;
+
+// HAZARDS B17: the driver would refuse another event for the node.
+TEST_F(Events, AnEventThatANodeHoldsIsDestroyedLater) {
+    destroyed.clear();
+    driver().table.cuEventDestroy_v2 = [](CUevent event) {
+        destroyed.push_back(event);
+        return CUDA_SUCCESS;
+    };
+    Learn();
+    EXPECT_TRUE(cus_engine_event_goes(Event(0), CUS_ROW_cuEventDestroy_v2));
+    EXPECT_FALSE(cus_engine_event_goes(Event(3), CUS_ROW_cuEventDestroy_v2)) << "no node holds it";
+    EXPECT_EQ(destroyed, std::vector<CUevent>{});
+    ExpectStep(Event(2), Event(1));
+    EXPECT_EQ(Patched(), 1);
+    cus_engine_event_made(Event(3));
+    EXPECT_EQ(destroyed, std::vector<CUevent>{Event(0)});
+    cus_engine_event_made(Event(0));
+    EXPECT_EQ(destroyed.size(), 1u);
+}
+
 // The node holds what the handle meant then.
 TEST_F(Events, AnEventAtAHandleThatComesBackIsAnother) {
     Learn();
