@@ -61,28 +61,6 @@ static struct event *find(const struct table *table, CUevent handle) {
     return event;
 }
 
-void cus_events_made(CUevent handle, CUcontext context) {
-    cus_events_gone(handle);
-    struct event *event = cus_mem_alloc(sizeof *event);
-    if (!event)
-        return;
-    *event = (struct event){
-        .handle = handle,
-        .context = context,
-        .generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED),
-    };
-    struct table *table = table_of(handle);
-    bool added = HASH_COUNT(table->events) < EVENTS_MAX && !find(table, handle);
-    if (added) {
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
-        HASH_ADD_PTR(table->events, handle, event);
-    }
-    cus_lock_give(&table->lock);
-    if (!added)
-        cus_mem_free(event);
-}
-
 void cus_events_gone(CUevent handle) {
     struct table *table = table_of(handle);
     struct event *event = find(table, handle);
@@ -175,15 +153,30 @@ bool cus_events_keep(CUevent handle) {
     return true;
 }
 
-/* Takes out of `olds` up to CUS_EVENTS_OLD that are of the context, or (NULL) that no node
- * holds. */
-static unsigned take_old(CUcontext context, CUevent handles[CUS_EVENTS_OLD]) {
+static bool is_unheld(const struct old *old, const void *unused) {
+    (void)unused;
+    return !cus_held(old->handle);
+}
+
+/* Its context goes, or (NULL) may go: the driver destroys it, if it was not destroyed before. */
+static bool is_lost(const struct old *old, const void *context) {
+    return !context || old->context == context;
+}
+
+/* The driver gave its handle to another event. */
+static bool is_reused(const struct old *old, const void *handle) {
+    return old->handle == handle;
+}
+
+/* Takes such events out of `olds`, CUS_EVENTS_OLD at most. */
+static unsigned take_old(bool (*is)(const struct old *, const void *), const void *of,
+                         CUevent handles[CUS_EVENTS_OLD]) {
     struct old *taken = NULL;
     unsigned n = 0;
     cus_lock_take(&old_lock);
     for (struct old **at = &olds; *at && n < CUS_EVENTS_OLD;) {
         struct old *old = *at;
-        if (context ? old->context != context : cus_held(old->handle)) {
+        if (!is(old, of)) {
             at = &old->next;
             continue;
         }
@@ -202,12 +195,37 @@ static unsigned take_old(CUcontext context, CUevent handles[CUS_EVENTS_OLD]) {
 }
 
 unsigned cus_events_take_old(CUevent handles[CUS_EVENTS_OLD]) {
-    return __atomic_load_n(&olds, __ATOMIC_RELAXED) ? take_old(NULL, handles) : 0;
+    return __atomic_load_n(&olds, __ATOMIC_RELAXED) ? take_old(is_unheld, NULL, handles) : 0;
+}
+
+void cus_events_made(CUevent handle, CUcontext context) {
+    CUevent lost[CUS_EVENTS_OLD];
+    cus_events_gone(handle);
+    if (__atomic_load_n(&olds, __ATOMIC_RELAXED))
+        take_old(is_reused, handle, lost);
+    struct event *event = cus_mem_alloc(sizeof *event);
+    if (!event)
+        return;
+    *event = (struct event){
+        .handle = handle,
+        .context = context,
+        .generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED),
+    };
+    struct table *table = table_of(handle);
+    bool added = HASH_COUNT(table->events) < EVENTS_MAX && !find(table, handle);
+    if (added) {
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+        HASH_ADD_PTR(table->events, handle, event);
+    }
+    cus_lock_give(&table->lock);
+    if (!added)
+        cus_mem_free(event);
 }
 
 void cus_events_forget(CUcontext context) {
     CUevent lost[CUS_EVENTS_OLD];
-    while (context && take_old(context, lost) == CUS_EVENTS_OLD)
+    while (take_old(is_lost, context, lost) == CUS_EVENTS_OLD)
         continue;
     for (struct table *table = tables; table < tables + TABLES; table++) {
         struct event *event, *next;

@@ -242,6 +242,20 @@ TEST_F(Events, AnEventThatANodeHoldsIsDestroyedLater) {
     EXPECT_EQ(destroyed.size(), 1u);
 }
 
+// The driver destroys it with its context, and may give its handle to another event.
+TEST_F(Events, AnEventWhoseContextWentIsNotDestroyed) {
+    destroyed.clear();
+    driver().table.cuEventDestroy_v2 = [](CUevent event) {
+        destroyed.push_back(event);
+        return CUDA_SUCCESS;
+    };
+    Learn();
+    EXPECT_TRUE(cus_engine_event_goes(Event(0), CUS_ROW_cuEventDestroy_v2));
+    cus_engine_context_gone();
+    cus_engine_event_made(Event(0));
+    EXPECT_EQ(destroyed, std::vector<CUevent>{});
+}
+
 // The node holds what the handle meant then.
 TEST_F(Events, AnEventAtAHandleThatComesBackIsAnother) {
     Learn();
