@@ -161,6 +161,13 @@ TEST(Planted, ALibraryWithoutGraphsIsNotTakenForAGoodOne) {
         << r.out;
 }
 
+// Once a launch was left out: it stood where an earlier segment had a record that came again
+// (plan.c: begin).
+TEST(Differential, NoLaunchIsTakenForARecordThatComesAgain) {
+    Result r = Fuzz({"--replay", sim::Runfile("tests/fuzz/superseded.txt")});
+    EXPECT_EQ(r.status, 0) << r.out;
+}
+
 TEST(Printed, EveryVerbCompilesAndRunsAlike) {
     std::string text = ReadFile(sim::Runfile("tests/fuzz/every_verb.txt"));
     for (unsigned v = 0; v < FUZZ_VERBS; v++) {
