@@ -225,10 +225,13 @@ TEST(Hostloop, RecordsCutNoSegment) {
     const int steps = 300, all = WARMUP + steps;
     for (const char *program : {"hostloop_driver", "hostloop_shared"}) {
         auto run = [&](std::vector<std::string> pattern) {
-            // The watchdog stays out of it.
+            // The same segments at any pace of the host; the watchdog stays out of it.
             Outcome outcome =
                 Hostloop(program, With(pattern, {"--steps", std::to_string(steps)}), true,
-                         {{"CUSPLICE_DEMOTE", "no"}, {"CUSPLICE_HOLD_US", "1000000"}});
+                         {{"CUSPLICE_DEMOTE", "no"},
+                          {"CUSPLICE_HOLD_US", "1000000"},
+                          {"CUSPLICE_SEGMENT_FIRST", "40"},
+                          {"CUSPLICE_SEGMENT_MAX", "40"}});
             EXPECT_EQ(outcome.result.status, 0) << outcome.Describe();
             return outcome;
         };
