@@ -57,8 +57,8 @@ enum cus_act {
     CUS_ACT_GETTER,    /* flush if a thread is in a copy that may sleep, or if nobody has measured
                         * the driver */
     CUS_ACT_SHOWS,     /* flush if a free is deferred */
-    CUS_ACT_EVENT,     /* flush; the event's deferred record is issued */
-    CUS_ACT_EVENT_OWN, /* the same; no record of the event is deferred any more */
+    CUS_ACT_EVENT_OWN, /* flush; the event's deferred record is issued; no record of the event is
+                        * deferred any more */
     CUS_ACT_COUNT,     /* flush; counts a graph launch that the program makes */
     CUS_ACT_DUMPS,     /* flush; if the flags of a context or an attribute switch core dumps on,
                         * nothing is deferred any more */
@@ -73,6 +73,7 @@ enum cus_act {
     CUS_ACT_EVENT_MADE, /* afterwards *first argument is a known event */
     CUS_ACT_EVENT_GOES, /* flush; the event's deferred record is issued; the call is put off while a
                          * node of a graph holds the event */
+    CUS_ACT_WAIT,       /* may be deferred; else the event's deferred record is issued; flush */
     CUS_ACT_RECORD,     /* may be deferred; else the event's deferred record is issued; flush */
     CUS_ACT_ALLOC,      /* flush; if memory ran out, graphs are destroyed and the call is made once
                          * more */

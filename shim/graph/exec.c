@@ -13,6 +13,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/graph/chain.h"
+#include "shim/graph/edges.h"
 #include "shim/graph/held.h"
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
@@ -51,6 +52,10 @@ struct cus_exec {
     struct node nodes[];
 };
 
+/* Places of ops: of none, and of one that is not asked about. */
+#define NO_OP UINT32_MAX
+#define ANY_OP (UINT32_MAX - 1)
+
 static uint64_t wide(const uint32_t *dims) {
     return dims[0] | (uint64_t)dims[1] << 32;
 }
@@ -59,6 +64,21 @@ static uint64_t wide(const uint32_t *dims) {
  *
  * If other threads launch meanwhile, each driver call waits for the driver's lock. A build makes
  * one call for each node, and a few more. */
+
+static bool begin_capture(const struct cus_driver *driver, CUstream stream, cus_exec_clock *clock,
+                          struct cus_exec *exec) {
+    uint64_t since = clock ? clock() : 0;
+    if (driver->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS)
+        return false;
+    exec->waited_ns += clock ? clock() - since : 0;
+    return true;
+}
+
+static bool end_capture(const struct cus_driver *driver, CUstream stream, struct cus_exec *exec) {
+    if (driver->cuStreamEndCapture(stream, &exec->graph) != CUDA_SUCCESS)
+        exec->graph = NULL;
+    return exec->graph != NULL;
+}
 
 /* The node that the capture added last. */
 static bool last_captured(const struct cus_driver *driver, CUstream stream, CUgraphNode *node) {
@@ -108,14 +128,10 @@ static bool capture_ops(const struct cus_driver *driver, CUstream stream,
 /* `each`: ask the driver for each node directly after its capture. */
 static bool capture(const struct cus_driver *driver, CUstream stream, const struct cus_exec_op *ops,
                     uint32_t n, bool each, cus_exec_clock *clock, struct cus_exec *exec) {
-    uint64_t since = clock ? clock() : 0;
-    if (driver->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED) != CUDA_SUCCESS)
+    if (!begin_capture(driver, stream, clock, exec))
         return false;
-    exec->waited_ns += clock ? clock() - since : 0;
     bool captured = capture_ops(driver, stream, ops, n, each, exec);
-    if (driver->cuStreamEndCapture(stream, &exec->graph) != CUDA_SUCCESS)
-        exec->graph = NULL;
-    return captured && exec->graph;
+    return end_capture(driver, stream, exec) && captured;
 }
 
 /* Number of edges that the capture makes: each op is behind the one before it, and some ops are
@@ -179,6 +195,75 @@ static bool capture_nodes(const struct cus_driver *driver, CUstream stream,
     driver->cuGraphDestroy(exec->graph);
     exec->graph = NULL;
     return capture(driver, stream, ops, n, true, clock, exec);
+}
+
+/* ---- branches ---- */
+
+/* Sets behind which nodes the next one is captured. `last`: the op captured last, whose node it
+ * would be. */
+static bool come_behind(const struct cus_driver *driver, CUstream stream,
+                        const struct cus_exec *exec, const struct cus_edges *edges, uint32_t last) {
+    CUgraphNode nodes[CUS_EDGES_MAX];
+    if (edges->n == (last != NO_OP) && (last == NO_OP || edges->of[0] == last))
+        return true;
+    for (uint32_t i = 0; i < edges->n; i++)
+        nodes[i] = exec->handles[edges->of[i]];
+    return driver->cuStreamUpdateCaptureDependencies_v2 &&
+           driver->cuStreamUpdateCaptureDependencies_v2(stream, edges->n ? nodes : NULL, NULL,
+                                                        edges->n,
+                                                        CU_STREAM_SET_CAPTURE_DEPENDENCIES) ==
+               CUDA_SUCCESS;
+}
+
+/* A node at the end of each branch, which records the branch's event. */
+static bool capture_ends(const struct cus_driver *driver, CUstream stream,
+                         const struct cus_exec *exec, const CUevent *events,
+                         const struct cus_edges *ends) {
+    for (unsigned b = 1; b <= CUS_BRANCHES; b++)
+        if (ends[b].n && (!events[b] || !come_behind(driver, stream, exec, &ends[b], ANY_OP) ||
+                          driver->cuEventRecordWithFlags(
+                              events[b], stream, CU_EVENT_RECORD_EXTERNAL) != CUDA_SUCCESS))
+            return false;
+    return true;
+}
+
+static bool capture_edges(const struct cus_driver *driver, struct cus_exec_target target,
+                          const struct cus_exec_op *ops, uint32_t n, const struct cus_edges *before,
+                          const struct cus_edges *ends, struct cus_exec *exec) {
+    CUstream stream = target.capture_stream;
+    uint32_t last = NO_OP;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!cus_edges_has_node(&ops[i]))
+            continue;
+        if (!come_behind(driver, stream, exec, &before[i], last) ||
+            cus_issue_into_capture(driver, ops[i].kind, ops[i].values, stream) != CUDA_SUCCESS ||
+            !last_captured(driver, stream, &exec->handles[i]))
+            return false;
+        last = i;
+    }
+    return capture_ends(driver, stream, exec, target.ends, ends);
+}
+
+static bool capture_branches(const struct cus_driver *driver, struct cus_exec_target target,
+                             const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
+                             struct cus_exec *exec) {
+    struct cus_edges ends[CUS_BRANCHES + 1], *before = cus_mem_alloc(n * sizeof *before);
+    bool captured = before && cus_edges_find(ops, n, before, ends) &&
+                    begin_capture(driver, target.capture_stream, clock, exec);
+    if (captured) {
+        captured = capture_edges(driver, target, ops, n, before, ends, exec);
+        captured = end_capture(driver, target.capture_stream, exec) && captured;
+    }
+    cus_mem_free(before);
+    return captured;
+}
+
+/* Are any of the ops on branches? */
+static bool has_branches(const struct cus_exec_op *ops, uint32_t n) {
+    bool any = false;
+    for (uint32_t i = 0; i < n; i++)
+        any |= ops[i].kind->branch || ops[i].kind->type == CUS_OP_WAIT;
+    return any;
 }
 
 /* If a node does not return a launch attribute, the attribute would be lost silently (HAZARDS A8).
@@ -260,11 +345,13 @@ static bool capture_present(const struct cus_driver *driver, CUstream stream,
     return captured;
 }
 
-static bool build_captured(const struct cus_driver *driver, CUstream stream,
+static bool build_captured(const struct cus_driver *driver, struct cus_exec_target target,
                            const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
                            struct cus_exec *exec, enum cus_fallback *why) {
     *why = CUS_FALLBACK_CAPTURE;
-    if (!capture_present(driver, stream, ops, n, clock, exec))
+    if (has_branches(ops, n)
+            ? !capture_branches(driver, target, ops, n, clock, exec)
+            : !capture_present(driver, target.capture_stream, ops, n, clock, exec))
         return false;
     *why = CUS_FALLBACK_ATTRIBUTE;
     for (uint32_t i = 0; i < n; i++) {
@@ -285,7 +372,7 @@ static bool build_captured(const struct cus_driver *driver, CUstream stream,
     return driver->cuGraphInstantiateWithFlags(&exec->exec, exec->graph, 0) == CUDA_SUCCESS;
 }
 
-bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
+bool cus_exec_build(const struct cus_driver *driver, struct cus_exec_target target,
                     const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
                     struct cus_exec **out, enum cus_fallback *why) {
     *out = NULL;
@@ -297,7 +384,7 @@ bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
     exec->n = n;
     exec->handles = (CUgraphNode *)&exec->nodes[n];
     struct cus_relaxed relaxed = cus_relax(driver);
-    bool built = build_captured(driver, capture_stream, ops, n, clock, exec, why);
+    bool built = build_captured(driver, target, ops, n, clock, exec, why);
     cus_relax_end(driver, relaxed);
     if (!built) {
         exec->exec = NULL;

@@ -19,14 +19,22 @@ struct cus_exec_op {
     bool absent; /* the graph gets no node for it */
 };
 
+/* What else a graph is built of: a private NON_BLOCKING stream to capture on, of the same context,
+ * with the priority and attributes of the stream that the graph is launched into (HAZARDS D1, A6,
+ * A7); and events that the graph records at the end of each branch but branch 0 (plan/branches.h),
+ * NULL where there is none. */
+struct cus_exec_target {
+    CUstream capture_stream;
+    const CUevent *ends;
+};
+
 /* The caller's clock, in ns. NULL: no times are wanted. */
 typedef uint64_t cus_exec_clock(void);
 
-/* Builds a graph of `n` ops in order, by capture on `capture_stream`. This is a private
- * NON_BLOCKING stream of the same context, with the priority and attributes of the stream that the
- * graph is launched into (HAZARDS D1, A6, A7). Nothing is executed. On failure nothing is left
- * behind, `*why` has the reason, and a kind that cannot be a node is marked as not deferrable. */
-bool cus_exec_build(const struct cus_driver *driver, CUstream capture_stream,
+/* Builds a graph of `n` ops, in order on each branch, by capture. Nothing is executed. On failure
+ * nothing is left behind, `*why` has the reason, and a kind that cannot be a node is marked as not
+ * deferrable. */
+bool cus_exec_build(const struct cus_driver *driver, struct cus_exec_target target,
                     const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
                     struct cus_exec **exec, enum cus_fallback *why);
 /* Patches node `i` to hold this op from the next launch on. If the driver refuses, the node's

@@ -1,7 +1,7 @@
 /*
  * Makes the stream call of one stored op.
  * Runs on the thread that flushes or builds, under the lock of the op's engine. Calls the driver's
- * launch, memset, copy and record functions; never allocates.
+ * launch, memset, copy, record and wait functions; never allocates.
  */
 #include "shim/graph/issue.h"
 
@@ -105,6 +105,8 @@ CUresult cus_issue(const struct cus_driver *driver, const struct cus_kind *kind,
         return issue_copy(driver, kind, values, stream);
     case CUS_OP_RECORD:
         return driver->cuEventRecord(cus_issue_event(values), stream);
+    case CUS_OP_WAIT:
+        return driver->cuStreamWaitEvent(stream, cus_issue_event(values), 0);
     default:
         return issue_launch(driver, kind, values, stream);
     }

@@ -16,7 +16,7 @@ enum { CUS_ISSUE_PARAMS_MAX = 256 };
 void **cus_issue_params(const struct cus_kind *kind, const struct cus_values *values,
                         void *pointers[CUS_ISSUE_PARAMS_MAX]);
 
-/* The event of a record. */
+/* The event of a record or a wait. */
 CUevent cus_issue_event(const struct cus_values *values);
 
 /* Issues the op on `stream` (a legacy-ABI handle). The op's context is current. */

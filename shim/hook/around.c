@@ -235,7 +235,30 @@ static CUresult around_record(const struct call *call) {
     if (may && !cus_keeping())
         return cus_engine_record(&record);
     flush(call);
-    return pass_on(call);
+    CUresult result = pass_on(call);
+    if (result == CUDA_SUCCESS)
+        cus_engine_recorded(&record);
+    return result;
+}
+
+static CUresult around_wait(const struct call *call) {
+    struct cus_wait wait = {.stream = call->ref,
+                            .event = (CUevent)(uintptr_t)call->a[1],
+                            .real = (void *)call->real,
+                            .row = call->row};
+    bool plain = !(uint32_t)call->a[2];
+    CUresult result;
+    if (plain && !cus_keeping() && cus_engine_wait(&wait, &result))
+        return result;
+    flush(call);
+    if (plain)
+        cus_engine_event_seen(wait.event, call->row);
+    else /* the wait becomes a node of a graph that the program captures */
+        cus_engine_event_named(wait.event, call->row);
+    result = pass_on(call);
+    if (plain && result == CUDA_SUCCESS)
+        cus_engine_waited(&wait);
+    return result;
 }
 
 /* The driver knows nothing of a record that is deferred: it comes first. */
@@ -493,6 +516,8 @@ static CUresult around(const struct call *call) {
         return around_event_goes(call);
     case CUS_ACT_RECORD:
         return around_record(call);
+    case CUS_ACT_WAIT:
+        return around_wait(call);
     case CUS_ACT_ALLOC:
         return around_alloc(call);
     case CUS_ACT_ALLOC_ASYNC:

@@ -112,14 +112,12 @@ static CUevent event_of_params(const CUgraphNodeParams *params) {
     return params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? params->eventWait.event : NULL;
 }
 
-/* The event that a call of act EVENT or EVENT_OWN names; NULL: none. */
+/* The event that a call of act EVENT_OWN names; NULL: none. */
 static CUevent event_named(unsigned row, const struct cus_frame *frame) {
     uint64_t a[5];
     for (int i = 0; i < 5; i++)
         a[i] = cus_frame_argument(frame, i);
     switch (row) {
-    case CUS_ROW_cuStreamWaitEvent:
-    case CUS_ROW_cuStreamWaitEvent_ptsz:
     case CUS_ROW_cuGraphEventRecordNodeSetEvent:
     case CUS_ROW_cuGraphEventWaitNodeSetEvent:
     case CUS_ROW_cuIpcGetEventHandle:
@@ -149,13 +147,7 @@ static CUevent event_named(unsigned row, const struct cus_frame *frame) {
 /* The driver knows nothing of a record that is deferred: it comes first (HAZARDS B16). */
 static void before_event(unsigned row, const struct cus_frame *frame) {
     CUevent event = event_named(row, frame);
-    bool waits = cus_api_rows[row].act == CUS_ACT_EVENT;
-    if (!event)
-        return;
-    /* With flags, the wait becomes a node of a graph that the program captures. */
-    if (waits && !(uint32_t)cus_frame_argument(frame, 2))
-        cus_engine_event_seen(event, row);
-    else
+    if (event)
         cus_engine_event_named(event, row);
 }
 
@@ -220,7 +212,6 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         cus_settings_forget(handle);
         cus_engine_stream_gone(&ref);
         break;
-    case CUS_ACT_EVENT:
     case CUS_ACT_EVENT_OWN:
         before_event(row, frame);
         break;

@@ -10,6 +10,7 @@
  *   memset   width in elements (low, high), 0 ...       struct cus_memset_params
  *   copy     bytes (low, high), 0 ...                   struct cus_copy_params
  *   record   0 ...                                      struct cus_record_params
+ *   wait     0 ...                                      struct cus_record_params
  *
  * shim/stream keeps one object for each kind of a context, so equal pointers mean equal kinds.
  */
@@ -26,6 +27,8 @@
 #include "shim/stats/tally.h"
 
 enum { CUS_DIMS = 7, CUS_KIND_SHAPES = 16, CUS_KIND_ATTRS = 12 };
+/* Streams besides its own that a segment may have ops of (plan/branches.h). */
+enum { CUS_BRANCHES = 4 };
 
 /* By which of cuMemcpyAsync, cuMemcpyDtoDAsync, cuMemcpyHtoDAsync, cuMemcpyDtoHAsync the program
  * requested a copy. */
@@ -78,6 +81,11 @@ struct cus_kind {
     uint16_t n_attrs;
     /* Programmatic stream serialization: may start before its predecessor ends. */
     uint8_t pdl;
+    uint8_t branch; /* of the stream of the op; 0: the segment's own stream */
+    /* Wait: the branch of the record, and how many ops before the record came; 0: more than a
+     * segment has. */
+    uint8_t from;
+    uint16_t back;
     struct cus_tally *tally;          /* counts ops of this name; NULL: none */
     const struct cus_step_rule *step; /* a marker: gives the step's class; NULL: no marker */
     const char *name;                 /* for reports */

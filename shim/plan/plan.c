@@ -186,8 +186,10 @@ static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op,
 static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
                       const struct cus_op *op) {
     const struct cus_kind *kind = op->kind;
-    /* A record that begins a segment would wait for all of it: its time would be too late. */
-    if (!kind->deferrable || kind->type == CUS_OP_RECORD ||
+    /* A record that begins a segment would wait for all of it: its time would be too late. A
+     * segment begins on its own stream. */
+    if (!kind->deferrable || kind->type == CUS_OP_RECORD || kind->type == CUS_OP_WAIT ||
+        kind->branch ||
         !cus_dispatch_allows(&plan->dispatch, (enum cus_step_class)node->key.step, kind))
         return false;
     if (node->segment)

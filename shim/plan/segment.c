@@ -8,6 +8,7 @@
 
 #include "shim/base/hazard.h"
 #include "shim/base/mem.h"
+#include "shim/plan/branches.h"
 
 /* A segment of this size takes in one op that would be left alone. */
 enum { TAKES_IN = 8 };
@@ -29,8 +30,8 @@ static bool is_end(const struct cus_node *node, uint32_t warmup,
 }
 
 /* The node behind `node` in the same segment, which has `n` ops so far; NULL where the segment must
- * end. */
-static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32_t max,
+ * end. `forked`: a branch is not joined, so the segment goes on beyond `max`. */
+static struct cus_node *follower(const struct cus_node *node, uint32_t n, bool forked, uint32_t max,
                                  uint32_t warmup, const struct cus_dispatch *dispatch) {
     struct cus_node *next = node->expect;
     if (is_end(node, warmup, dispatch) || n == CUS_SEGMENT_MAX)
@@ -40,7 +41,7 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, uint32
      * between segments. */
     bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) ||
                     (n == max && n >= TAKES_IN && is_end(next, warmup, dispatch));
-    return n < max || takes_in ? next : NULL;
+    return n < max || takes_in || forked ? next : NULL;
 }
 
 /* Is the path behind this node still unknown? */
@@ -72,11 +73,14 @@ static struct cus_expected expect(const struct cus_kind *kind) {
     return expected;
 }
 
-/* The last op of a segment never takes the hot path, since the segment is launched with it. */
+/* The last op of a segment never takes the hot path, since the segment is launched with it; nor
+ * does an op on another stream. */
 static void fill_expected(uint8_t *image, const struct cus_segment *segment, uint32_t i,
                           bool known) {
     *cus_image_expected(image, segment, i) =
-        known && i + 1 < segment->n ? expect(segment->places[i].kind) : cus_expect_nothing;
+        known && i + 1 < segment->n && !segment->places[i].kind->branch
+            ? expect(segment->places[i].kind)
+            : cus_expect_nothing;
 }
 
 /* The hot path writes to such a block, so the block shares no cache line with other data. */
@@ -91,34 +95,46 @@ static uint8_t *image_new(const struct cus_segment *segment) {
 struct extent {
     uint32_t n, bytes, records;
     bool cold;
+    struct cus_branches branches;
 };
 
-static void take(struct extent *extent, const struct cus_kind *kind) {
+/* False: no graph can have the op here. */
+static bool take(struct extent *extent, const struct cus_kind *kind) {
+    if (!cus_branches_take(&extent->branches, kind, extent->n))
+        return false;
     extent->n++;
     extent->bytes += op_bytes(kind);
-    extent->records += kind->type == CUS_OP_RECORD;
+    extent->records += kind->type == CUS_OP_RECORD || kind->type == CUS_OP_WAIT;
+    return true;
+}
+
+/* May a segment end with this op? A graph is complete some time after its last node: the host would
+ * hear of a record there while the stream is still busy. So a record is no segment's last op. */
+static bool may_end(const struct extent *extent, const struct cus_kind *kind) {
+    return kind->type != CUS_OP_RECORD &&
+           (!CUS_HAZARD(B18) || cus_branches_joined(&extent->branches));
 }
 
 struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint32_t max,
                                      uint32_t warmup, const struct cus_dispatch *dispatch) {
     struct cus_node *leads[CUS_PREFIX_MAX], *node = first;
-    struct extent now = {.n = lead}, end = now;
+    struct extent now = {.n = 0}, end = now;
     if (!qualifies(first, warmup, dispatch))
         return NULL;
-    for (uint32_t i = lead; i--; take(&now, node->key.kind))
+    for (uint32_t i = lead; i--;)
         leads[i] = node = (struct cus_node *)(uintptr_t)node->key.parent;
-    now.n = lead;
-    for (node = first; node; node = follower(node, now.n, max, warmup, dispatch)) {
-        take(&now, node->key.kind);
+    for (uint32_t i = 0; i < lead; i++)
+        if (!take(&now, leads[i]->key.kind))
+            return NULL;
+    for (node = first; node && take(&now, node->key.kind);
+         node = follower(node, now.n, !cus_branches_joined(&now.branches), max, warmup, dispatch)) {
         now.cold = is_open(node, warmup);
-        /* A graph is complete some time after its last node: the host would hear of a record there
-         * while the stream is still busy. So a record is no segment's last op. */
-        if (node->key.kind->type != CUS_OP_RECORD)
+        if (may_end(&now, node->key.kind))
             end = now;
     }
     /* A node of a record takes as long as a record. */
     uint32_t n = end.n;
-    if (n - end.records < 2 || n == lead)
+    if (n - end.records < 2 || n <= lead)
         return NULL;
     struct cus_segment *segment =
         cus_mem_grow(sizeof *segment + n * (sizeof segment->nodes[0] + sizeof segment->places[0]));
@@ -131,6 +147,7 @@ struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint
     segment->lead = lead;
     segment->cold = end.cold;
     segment->records = end.records;
+    segment->branches = (uint8_t)(end.branches.used & ~1u);
     node = first;
     for (uint32_t i = 0; i < n; i++) {
         segment->nodes[i] = i < lead ? leads[i] : node;

@@ -98,7 +98,8 @@ struct cus_segment {
     bool bounded;               /* the build quota kept it small when it was formed */
     bool stale;                 /* is dropped when its step has come again */
     bool memory;                /* holds memsets or copies */
-    uint32_t records;           /* records of events that it holds */
+    uint32_t records;           /* records of events, and waits for them, that it holds */
+    uint8_t branches;           /* a bit for each branch that it has ops of (branches.h) */
     /* An op was not superseded for which a graph had no node: further graphs have all nodes. */
     bool all_nodes;
     bool cold;                           /* ends where the path behind it was not known yet */
@@ -121,8 +122,8 @@ struct cus_segment {
  * Its first ops are the `lead` nodes in front of `node`, which stay another segment's. A node
  * qualifies if it came `warmup` times (once if advice names it), has reached `retry_at`, and is in
  * no other segment. Its kind must be allowed in graphs of such steps. A marker only begins a
- * segment, since the step behind it may be of another class. NULL if fewer than two ops qualify,
- * records not counted, or memory ran out. */
+ * segment, since the step behind it may be of another class. It ends where every branch is joined. NULL if fewer than two ops
+ * qualify, records and waits not counted, or memory ran out. */
 struct cus_segment *cus_segment_form(struct cus_node *node, uint32_t lead, uint32_t max,
                                      uint32_t warmup, const struct cus_dispatch *dispatch);
 /* Gives the nodes back and frees the segment. The caller has dropped its variants. */

@@ -5,7 +5,7 @@
 
 _Static_assert(sizeof(struct cus_counters) % sizeof(uint64_t) == 0, "counters are 64-bit words");
 
-const char *const cus_op_keys[CUS_OP_TYPES] = {"launches", "memsets", "copies", "records"};
+const char *const cus_op_keys[CUS_OP_TYPES] = {"launches", "memsets", "copies", "records", "waits"};
 const char *const cus_eager_keys[CUS_EAGERS] = {
 #define CUS_EAGER(id, key) key,
 #include "shim/stats/reasons.def"

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cus_op_type { CUS_OP_LAUNCH, CUS_OP_MEMSET, CUS_OP_COPY, CUS_OP_RECORD, CUS_OP_TYPES };
+enum cus_op_type { CUS_OP_LAUNCH, CUS_OP_MEMSET, CUS_OP_COPY, CUS_OP_RECORD, CUS_OP_WAIT, CUS_OP_TYPES };
 
 enum cus_eager {
 #define CUS_EAGER(id, key) CUS_EAGER_##id,
@@ -46,7 +46,7 @@ struct cus_counters {
     uint64_t runtime;              /* launches among them for which the CUDA runtime was not
                                     * entered */
     uint64_t in_graphs;            /* ops issued by a graph launch */
-    uint64_t records_in_graphs;    /* records of events among them */
+    uint64_t records_in_graphs;    /* records of events and waits for them among these */
     uint64_t eager_by[CUS_EAGERS]; /* ops issued one by one, by reason */
     uint64_t graph_launches;
     uint64_t segments;     /* segments formed */

@@ -23,15 +23,21 @@ static bool is_device(enum cus_family family) {
 /* The kind of a memset. A 1-D memset must lie in known memory. A 2-D memset has no kind: the driver
  * patches 1-D memset nodes only, so a 2-D node would hold freed memory after the next free
  * (plan/choose.c). */
-static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_memset *m) {
+static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_call *call) {
+    const struct cus_memset *m = call->memset;
     if ((CUS_HAZARD(A14) && m->two_d) || m->width == 0 || m->width > SIZE_MAX / m->elem ||
         m->dst % m->elem)
         return NULL;
     enum cus_family family = cus_ranges_family(m->dst, m->width * m->elem);
     if (!is_device(family))
         return NULL;
-    return cus_kinds_memory(engine->context, CUS_OP_MEMSET, (uint8_t)m->elem, 0, (uint8_t)family, 0,
-                            m->stream.abi);
+    return cus_kinds_call_kind(engine->context, &(struct cus_call_kind){
+                                                    .type = CUS_OP_MEMSET,
+                                                    .elem = (uint8_t)m->elem,
+                                                    .dst_family = (uint8_t)family,
+                                                    .abi = m->stream.abi,
+                                                    .place = call->place,
+                                                });
 }
 
 /* May a kernel write to the source of an upload? Then the driver might read the source later. */
@@ -76,11 +82,19 @@ static struct cus_kind *copy_kind(struct cus_engine *engine, struct cus_call *ca
     if (c->bytes == 0)
         return NULL;
     enum cus_family dst = cus_ranges_family(c->dst, c->bytes);
-    if (call->is_value)
+    struct cus_call_kind of = {
+        .type = CUS_OP_COPY,
+        .copy_form = (uint8_t)c->form,
+        .dst_family = (uint8_t)dst,
+        .abi = c->stream.abi,
+        .place = call->place,
+    };
+    if (call->is_value) {
+        of.elem = (uint8_t)c->bytes;
         return is_device(dst) && !(CUS_HAZARD(C15) && kernels_access_pageable(engine->context))
-                   ? cus_kinds_value(engine->context, (uint8_t)c->bytes, (uint8_t)c->form,
-                                     (uint8_t)dst, c->stream.abi)
+                   ? cus_kinds_value(engine->context, &of)
                    : NULL;
+    }
     enum cus_family src = cus_ranges_family(c->src, c->bytes);
     call->waits = CUS_HAZARD(C16) && dst == CUS_FAMILY_PAGEABLE && is_device(src) &&
                   (c->form == CUS_COPY_DTOH || c->form == CUS_COPY_ANY);
@@ -94,17 +108,31 @@ static struct cus_kind *copy_kind(struct cus_engine *engine, struct cus_call *ca
                 (c->form == CUS_COPY_DTOH && dst == CUS_FAMILY_HOST && is_device(src));
     if (!fits)
         return NULL;
-    return cus_kinds_memory(engine->context, CUS_OP_COPY, 0, (uint8_t)c->form, (uint8_t)dst,
-                            (uint8_t)src, c->stream.abi);
+    of.src_family = (uint8_t)src;
+    return cus_kinds_call_kind(engine->context, &of);
+}
+
+/* The kind of a wait for an event, which is an edge of the graph. */
+static struct cus_kind *wait_kind(struct cus_engine *engine, const struct cus_call *call) {
+    return cus_kinds_call_kind(engine->context, &(struct cus_call_kind){
+                                                    .type = CUS_OP_WAIT,
+                                                    .abi = call->stream.abi,
+                                                    .place = call->place,
+                                                });
 }
 
 /* The kind of a record. The event's context is the stream's, and the driver has record nodes. */
-static struct cus_kind *record_kind(struct cus_engine *engine, const struct cus_record *r) {
+static struct cus_kind *record_kind(struct cus_engine *engine, const struct cus_call *call) {
+    const struct cus_record *r = call->event;
     const struct cus_driver *driver = cus_process.driver;
     if (r->context != engine->context->handle || !driver->cuEventRecord ||
         !driver->cuEventRecordWithFlags || !driver->cuGraphExecEventRecordNodeSetEvent)
         return NULL;
-    return cus_kinds_memory(engine->context, CUS_OP_RECORD, 0, 0, 0, 0, r->stream.abi);
+    return cus_kinds_call_kind(engine->context, &(struct cus_call_kind){
+                                                    .type = CUS_OP_RECORD,
+                                                    .abi = r->stream.abi,
+                                                    .place = call->place,
+                                                });
 }
 
 /* The packed buffer of the `extra` form. NULL if it is not well formed: then the driver judges
@@ -158,6 +186,9 @@ bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_
         call->flat.record =
             (struct cus_record_params){.event = (uint64_t)(uintptr_t)call->event->event,
                                        .generation = call->event->generation};
+    else if (call->type == CUS_OP_WAIT)
+        call->flat.record =
+            (struct cus_record_params){.event = (uint64_t)(uintptr_t)call->wait->event};
     else if (value)
         call->flat.memset =
             (struct cus_memset_params){.dst = call->copy->dst, .value = call->value, .height = 1};
@@ -169,12 +200,15 @@ bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_
     return true;
 }
 
-static struct cus_kind *launch_kind(struct cus_engine *engine, const struct cus_launch *launch,
+static struct cus_kind *launch_kind(struct cus_engine *engine, const struct cus_call *call,
                                     bool *fresh) {
-    struct cus_kind **found = &engine->kind_cache[cus_kinds_slot(launch->f) % CUS_KIND_CACHE_SLOTS];
-    if (*found && cus_kinds_is_launch(*found, launch))
+    const struct cus_launch *launch = call->launch;
+    uint8_t branch = call->place.branch;
+    struct cus_kind **found =
+        &engine->kind_cache[(cus_kinds_slot(launch->f) + branch) % CUS_KIND_CACHE_SLOTS];
+    if (*found && (*found)->branch == branch && cus_kinds_is_launch(*found, launch))
         return *found;
-    struct cus_kind *kind = cus_kinds_launch(engine->context, launch, fresh);
+    struct cus_kind *kind = cus_kinds_launch(engine->context, launch, branch, fresh);
     if (kind && !kind->n_attrs && !kind->cooperative)
         *found = kind;
     return kind;
@@ -184,13 +218,15 @@ struct cus_kind *cus_call_kind(struct cus_engine *engine, struct cus_call *call,
     *fresh = false;
     switch (call->type) {
     case CUS_OP_MEMSET:
-        return memset_kind(engine, call->memset);
+        return memset_kind(engine, call);
     case CUS_OP_COPY:
         return copy_kind(engine, call);
     case CUS_OP_RECORD:
-        return record_kind(engine, call->event);
+        return record_kind(engine, call);
+    case CUS_OP_WAIT:
+        return wait_kind(engine, call);
     default:
-        return launch_kind(engine, call->launch, fresh);
+        return launch_kind(engine, call, fresh);
     }
 }
 
@@ -204,7 +240,8 @@ static enum cus_policy policy_of(struct cus_context *context, const struct cus_c
     case CUS_OP_COPY:
         return cus_kinds_rule(CUS_OP_COPY, 0, (uint8_t)call->copy->form, call->stream.abi).policy;
     case CUS_OP_RECORD:
-        return cus_kinds_rule(CUS_OP_RECORD, 0, 0, call->stream.abi).policy;
+    case CUS_OP_WAIT:
+        return cus_kinds_rule(call->type, 0, 0, call->stream.abi).policy;
     default:
         return context ? cus_kinds_policy(context, call->launch->f) : CUS_POLICY_GRAPH;
     }
@@ -287,6 +324,10 @@ static CUresult real_record(const struct cus_record *r) {
     return ((__typeof__(&cuEventRecord))r->real)(r->event, r->stream.handle);
 }
 
+static CUresult real_wait(const struct cus_wait *w) {
+    return ((__typeof__(&cuStreamWaitEvent))w->real)(w->stream.handle, w->event, 0);
+}
+
 CUresult cus_call_real(const struct cus_call *call) {
     CUresult result;
     switch (call->type) {
@@ -299,6 +340,8 @@ CUresult cus_call_real(const struct cus_call *call) {
         return result;
     case CUS_OP_RECORD:
         return real_record(call->event);
+    case CUS_OP_WAIT:
+        return real_wait(call->wait);
     default:
         return real_launch(call->launch);
     }

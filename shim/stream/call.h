@@ -1,10 +1,11 @@
 /*
- * A call of the program that may be deferred (a launch, memset, copy or record), and functions that
+ * A call of the program that may be deferred (a launch, memset, copy, record or wait), and functions that
  * make it as the program asked. For engine.c, pass.c and trace.c, on program threads.
  */
 #ifndef CUSPLICE_STREAM_CALL_H
 #define CUSPLICE_STREAM_CALL_H
 
+#include "shim/stream/events.h"
 #include "shim/stream/state.h"
 #include "shim/trace/format.h"
 
@@ -14,7 +15,19 @@ struct cus_call {
     const struct cus_launch *launch;
     const struct cus_memset *memset;
     const struct cus_copy *copy;
-    const struct cus_record *event;
+    const struct cus_record *event; /* of a record */
+    const struct cus_wait *wait;
+    /* An op on a side stream is of a branch of its home's engine (branches.c); other ops are of
+     * branch 0. A wait has all of `place`. */
+    struct cus_place_of_op place;
+    struct cus_engine *side; /* engine of the op's stream */
+    /* Of a wait: where its event was recorded, of which engine it is to be an op, and whether it
+     * may make its stream a branch, which has moved so far. */
+    struct cus_event_place record_at;
+    struct cus_engine *home;
+    bool may_fork;
+    uint64_t moves;
+    bool refused; /* a wait that is no op; nothing was done */
     /* A copy of at most 4 bytes from pageable memory (`is_value`): what the memory held at the
      * call. */
     bool is_value;
@@ -61,6 +74,9 @@ static inline CUresult cus_call_answer(struct cus_engine *engine, CUresult resul
         return result;
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
 }
+
+/* A wait that may be an op: engine.c carries it out, or refuses it. */
+CUresult cus_engine_carry_out_wait(struct cus_call *call);
 
 /* ---- pass.c: ops that are not deferred ---- */
 

@@ -13,6 +13,8 @@
 #include "shim/base/options.h"
 #include "shim/graph/issue.h"
 #include "shim/graph/relax.h"
+#include "shim/plan/branches.h"
+#include "shim/stream/branches.h"
 #include "shim/stream/building.h"
 #include "shim/stream/check_launch.h"
 #include "shim/stream/deferred.h"
@@ -56,15 +58,29 @@ static void note_late(struct cus_engine *engine, CUresult result) {
                  (int)result);
 }
 
+/* Sets a bit for each record among the first `n` ops for which a later one of them waits. */
+static void find_waited(const struct cus_segment *segment, uint32_t n,
+                        uint64_t waited[CUS_SEGMENT_MAX / 64]) {
+    memset(waited, 0, (segment->n + 63) / 64 * sizeof *waited);
+    for (uint32_t i = 0; segment->branches && i < n; i++) {
+        uint32_t record = cus_branches_record(segment->places[i].kind, i);
+        if (record != CUS_NO_OP)
+            waited[record / 64] |= (uint64_t)1 << record % 64;
+    }
+}
+
 /* Issues the deferred ops [0, n). Returns the last op's result; errors of the others are noted. */
 static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     CUresult result = CUDA_SUCCESS;
+    uint64_t waited[CUS_SEGMENT_MAX / 64];
+    find_waited(engine->view.segment, n, waited);
     for (uint32_t i = 0; i < n; i++) {
-        if (cus_plan_superseded(cus_engine_plan(engine), i))
+        if (cus_plan_superseded(cus_engine_plan(engine), i) && !(waited[i / 64] >> i % 64 & 1))
             continue;
         note_late(engine, result);
-        result = cus_issue(cus_process.driver, engine->view.segment->places[i].kind,
-                           cus_plan_values(cus_engine_plan(engine), i), engine->handle);
+        const struct cus_kind *kind = engine->view.segment->places[i].kind;
+        result = cus_issue(cus_process.driver, kind, cus_plan_values(cus_engine_plan(engine), i),
+                           cus_branch_stream(engine, kind->branch));
     }
     return result;
 }
@@ -99,8 +115,10 @@ static void issue_submitted(struct cus_engine *engine) {
     bool refused = submit->refused < segment->n;
     cus_fallback(refused ? CUS_FALLBACK_SETPARAMS : CUS_FALLBACK_GRAPH_LAUNCH);
     for (uint32_t i = 0; i < segment->n; i++)
-        note_late(engine, cus_issue(cus_process.driver, segment->places[i].kind,
-                                    cus_image_op(variant->image, segment, i), engine->handle));
+        note_late(engine,
+                  cus_issue(cus_process.driver, segment->places[i].kind,
+                            cus_image_op(variant->image, segment, i),
+                            cus_branch_stream(engine, segment->places[i].kind->branch)));
     cus_tally_cut(segment->places[refused ? submit->refused : 0].kind->tally, CUS_WHY_REFUSED,
                   segment->n);
     cus_plan_unlaunched(variant);
@@ -406,6 +424,7 @@ static void launched(struct cus_engine *engine, struct found *found, uint64_t no
     counters->graph_launches++;
     counters->in_graphs += segment->n;
     counters->records_in_graphs += segment->records;
+    cus_branch_launched(engine, segment->branches);
     if (found->choice == CUS_CHOICE_EXACT)
         counters->sig_exact++;
     else if (found->choice == CUS_CHOICE_PATCH)

@@ -10,6 +10,8 @@
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
+#include "shim/plan/branches.h"
+#include "shim/stream/branches.h"
 #include "shim/stream/building.h"
 #include "shim/stream/call.h"
 #include "shim/stream/check_launch.h"
@@ -29,7 +31,8 @@
 
 static struct cus_kind *kind_of(struct cus_engine *engine, struct cus_call *call, bool *first) {
     const struct cus_kind *expected = cus_plan_expected(cus_engine_plan(engine));
-    if (call->type == CUS_OP_LAUNCH && expected && cus_kinds_is_launch(expected, call->launch)) {
+    if (call->type == CUS_OP_LAUNCH && expected && expected->branch == call->place.branch &&
+        cus_kinds_is_launch(expected, call->launch)) {
         *first = false;
         return (struct cus_kind *)(uintptr_t)expected;
     }
@@ -176,12 +179,16 @@ static enum cus_why why_eager(struct cus_engine *engine, const struct cus_op *op
  * yet. */
 static struct cus_tally *no_kind(struct cus_engine *engine, const struct cus_call *call,
                                  enum cus_why *why) {
-    *why = call->type == CUS_OP_RECORD ? CUS_WHY_EVENT : CUS_WHY_MEMORY;
+    static const char *const names[] = {
+        [CUS_OP_MEMSET] = "memset",
+        [CUS_OP_COPY] = "memcpy",
+        [CUS_OP_RECORD] = "record",
+        [CUS_OP_WAIT] = "wait",
+    };
+    *why = call->type == CUS_OP_RECORD || call->type == CUS_OP_WAIT ? CUS_WHY_EVENT
+                                                                    : CUS_WHY_MEMORY;
     if (call->type != CUS_OP_LAUNCH)
-        return cus_tally_of(call->type == CUS_OP_MEMSET ? "memset"
-                            : call->type == CUS_OP_COPY ? "memcpy"
-                                                        : "record",
-                            false);
+        return cus_tally_of(names[call->type], false);
     return cus_kinds_tally(engine->context, call->launch->f, why);
 }
 
@@ -206,9 +213,19 @@ struct offer {
     struct cus_tally *tally;
 };
 
+/* Where the record is made, which is the engine's last op so far. Engine lock held. */
+static struct cus_event_place record_place(struct cus_engine *engine, const struct cus_call *call) {
+    uint64_t ops = cus_engine_ops(engine);
+    bool own = call->side == engine;
+    uint64_t calls = __atomic_load_n(&engine->calls, __ATOMIC_RELAXED);
+    return (struct cus_event_place){
+        .engine = engine, .stream = call->side, .position = own ? ops + calls + 1 : 0, .ops = ops};
+}
+
 static void record_deferred(struct cus_engine *engine, struct cus_call *call) {
     uint32_t before, at = engine->view.n - 1;
-    enum cus_event_is is = cus_events_deferred(engine, call->event->event, at, &before);
+    enum cus_event_is is =
+        cus_events_deferred(call->event->event, record_place(engine, call), at, &before);
     if (is == CUS_EVENT_AGAIN)
         cus_plan_supersede(cus_engine_plan(engine), before);
     if (is == CUS_EVENT_UNKNOWN)
@@ -441,7 +458,7 @@ static CUresult issue_now(struct cus_engine *engine, struct cus_call *call,
         cus_engine_step_end(&call->stream);
     CUresult result = cus_call_timed(call);
     if (waits && result == CUDA_SUCCESS)
-        cus_room_waited(engine);
+        cus_room_waited(call->side);
     if (result == CUDA_SUCCESS)
         why.why = learn(engine, context, call, offer->kind, first, generation);
     if (first) {
@@ -459,10 +476,42 @@ __attribute__((noinline, cold)) static void take_over(struct cus_thread *thread,
         cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_FOREIGN_THREAD, CUS_CUT_OTHER);
 }
 
+/* The engine of which the call is to be an op, if it is one on a side stream. */
+static struct cus_engine *home_of(const struct cus_thread *thread, struct cus_engine *engine) {
+    struct cus_engine *home = __atomic_load_n(&engine->home, __ATOMIC_SEQ_CST);
+    return !home || thread->suspended ? engine : home;
+}
+
+/* Is the op one of a branch of this engine? Engine lock held. */
+static bool enter(struct cus_engine *engine, struct cus_call *call) {
+    return call->type == CUS_OP_WAIT ? cus_branch_enter_wait(engine, call->side, call)
+                                     : cus_branch_enter(engine, call->side, call);
+}
+
+/* Would the wait be an edge from the record that it is for? If not, what is deferred is issued. */
+static bool edge_fits(const struct cus_engine *engine, const struct cus_call *call) {
+    uint32_t n = cus_plan_deferred(&engine->view);
+    if (!call->place.back || call->place.back > n)
+        return true;
+    uint32_t i = n - call->place.back;
+    const struct cus_kind *kind = engine->view.segment->places[i].kind;
+    struct cus_record_params params;
+    memcpy(&params, cus_plan_values(cus_engine_plan(engine), i)->params, sizeof params);
+    return kind->type == CUS_OP_RECORD && kind->branch == call->place.from &&
+           params.event == (uint64_t)(uintptr_t)call->wait->event;
+}
+
+static CUresult refuse(struct cus_call *call) {
+    call->refused = true;
+    return CUDA_SUCCESS;
+}
+
 static CUresult carry_out(struct cus_call *call) {
     struct cus_thread *thread = &cus_thread_self;
     CUcontext current = NULL;
     int state = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE);
+    if (call->type == CUS_OP_WAIT && (state != CUS_DEFER || thread->suspended))
+        return refuse(call);
     if (state == CUS_OFF)
         return cus_call_real(call);
     cus_process.driver->cuCtxGetCurrent(&current);
@@ -470,6 +519,19 @@ static CUresult carry_out(struct cus_call *call) {
     bool arrives;
     for (;;) {
         engine = state == CUS_DEFER ? cus_registry_find(thread, call->stream, current) : NULL;
+        call->side = engine;
+        call->place = (struct cus_place_of_op){.branch = 0};
+        if (call->type == CUS_OP_WAIT) {
+            if (!engine || __atomic_load_n(&call->home->demoted, __ATOMIC_RELAXED))
+                return refuse(call);
+            engine = call->home;
+        } else if (engine) {
+            engine = home_of(thread, engine);
+            if (engine == call->side) {
+                __atomic_add_fetch(&engine->calls, 1, __ATOMIC_SEQ_CST);
+                cus_flush_branch(engine, CUS_CAUSE_OTHER_STREAM);
+            }
+        }
         if (!engine) {
             if (state == CUS_DEFER && cus_options()->live)
                 cus_watchdog_ready(); /* its thread makes the page */
@@ -479,6 +541,10 @@ static CUresult carry_out(struct cus_call *call) {
          * first. */
         if ((thread->pending && thread->pending != engine) || engine->blocking)
             cus_flush_ties(thread, engine);
+        if (engine != call->side && __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED)) {
+            cus_flush_branch(call->side, CUS_CAUSE_OTHER_STREAM);
+            continue;
+        }
         arrives = thread->last != engine || thread->away;
         thread->last = engine;
         thread->away = false;
@@ -501,9 +567,14 @@ static CUresult carry_out(struct cus_call *call) {
         cus_lock_take(&engine->lock);
         /* Before the lock was taken, another thread may have closed the engine because a context
          * died, and given the object to another stream. */
-        if (cus_streams_current(thread))
+        bool branch = call->type == CUS_OP_WAIT || call->side != engine;
+        if (cus_streams_current(thread) && (!branch || enter(engine, call)))
             break;
         cus_engine_unlock(engine);
+        if (branch && call->type == CUS_OP_WAIT)
+            return refuse(call);
+        if (branch)
+            cus_flush_branch(call->side, CUS_CAUSE_OTHER_STREAM);
     }
     if (cus_submit_ended(&engine->submit) && !engine->view.segment)
         cus_deferred_settle(engine);
@@ -519,12 +590,16 @@ static CUresult carry_out(struct cus_call *call) {
     else if (arrives && !engine->pending)
         cus_plan_break(cus_engine_plan(engine));
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
+    if (call->type == CUS_OP_WAIT && !edge_fits(engine, call))
+        cus_deferred_flush(engine, CUS_ROW_cuStreamWaitEvent, CUS_BREAK_API, CUS_CUT_OTHER,
+                           CUS_EAGER_FLUSHED);
     if (offer_op(thread, engine, call, &offer, &result))
         cus_engine_unlock(engine);
     else {
         if (call->type == CUS_OP_RECORD)
-            cus_events_recorded(engine, call->event->event);
+            cus_events_recorded(call->event->event, record_place(engine, call));
         cus_deferred_settle(engine);
+        cus_branch_stream(engine, call->place.branch);
         result = issue_now(engine, call, &offer);
     }
     return cus_call_answer(engine, result);
@@ -571,6 +646,12 @@ CUresult cus_engine_copy(const struct cus_copy *copy) {
         return run(&call, cus_pass_empty);
     cus_call_value(&call);
     return run(&call, carry_out);
+}
+
+CUresult cus_engine_carry_out_wait(struct cus_call *call) {
+    call->type = CUS_OP_WAIT;
+    call->refused = false;
+    return run(call, carry_out);
 }
 
 CUresult cus_engine_record(const struct cus_record *record) {

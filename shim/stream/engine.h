@@ -109,10 +109,23 @@ struct cus_record {
     CUcontext context;   /* of the event; the fields from here on are cus_engine_record_begins's */
     uint64_t generation; /* tells events apart that had the same handle */
 };
+/* A wait of a stream for an event, without flags. */
+struct cus_wait {
+    struct cus_stream_ref stream;
+    CUevent event;
+    void *real;
+    unsigned row;
+};
+/* True: the wait is an op, and `*result` is the answer. False: nothing was done: see the event,
+ * flush as the row says, make the call, and say so if it succeeded (cus_engine_waited). */
+bool cus_engine_wait(const struct cus_wait *wait, CUresult *result);
+void cus_engine_waited(const struct cus_wait *wait);
 /* The event is about to be recorded, with these flags, by the API row. True: call
  * cus_engine_record. False: flush as the row says, and make the call. */
 bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigned row);
 CUresult cus_engine_record(const struct cus_record *record);
+/* The event was recorded by the program's own call, after such a False. */
+void cus_engine_recorded(const struct cus_record *record);
 
 /* ---- calls that are not ops ---- */
 

@@ -5,6 +5,7 @@
 #include "shim/api/api.h"
 #include "shim/base/hazard.h"
 #include "shim/graph/held.h"
+#include "shim/stream/branches.h"
 #include "shim/stream/events.h"
 #include "shim/stream/flush.h"
 #include "shim/stream/streams.h"
@@ -22,7 +23,7 @@ static bool is_own(const struct cus_engine *engine) {
 /* Issues what is deferred up to this record: the submitted segment alone, if the record is in
  * it. */
 static void issue(struct cus_event_record record, unsigned row) {
-    struct cus_engine *engine = record.engine;
+    struct cus_engine *engine = record.place.engine;
     bool own = is_own(engine);
     cus_lock_take(&engine->lock);
     if (record.number <= engine->records.submitted)
@@ -36,10 +37,10 @@ static void issue(struct cus_event_record record, unsigned row) {
 /* The record ended nothing, but a wait of another stream will cut a segment just behind it. Only
  * for learning, so it does not wait for the lock. */
 static void tell_fork(struct cus_event_record record) {
-    struct cus_engine *engine = record.engine;
+    struct cus_engine *engine = record.place.engine;
     if (!engine || !is_own(engine) || !cus_lock_try(&engine->lock))
         return;
-    if (!engine->view.segment && !engine->closed && cus_engine_ops(engine) == record.ops)
+    if (!engine->view.segment && !engine->closed && cus_engine_ops(engine) == record.place.ops)
         cus_plan_break(cus_engine_plan(engine));
     cus_engine_unlock(engine);
 }
@@ -104,8 +105,14 @@ bool cus_engine_event_goes(CUevent event, unsigned row) {
 
 bool cus_engine_event_withheld(CUevent event) {
     struct cus_event_record last = cus_events_last(event);
-    return !cus_events_issued(last) && CUS_HAZARD(B16) && !is_own(last.engine) &&
-           !cus_program_captures(last.engine->context);
+    return !cus_events_issued(last) && CUS_HAZARD(B16) && !is_own(last.place.engine) &&
+           !cus_program_captures(last.place.engine->context);
+}
+
+/* Is this the stream to which the thread's side stream was joined, with nothing deferred? Then the
+ * thread's work goes on there. */
+static bool comes_home(const struct cus_thread *thread, const struct cus_engine *engine) {
+    return engine && thread->last && !thread->pending && cus_branch_is_joined(thread->last, engine);
 }
 
 bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigned row) {
@@ -116,14 +123,62 @@ bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigne
         cus_engine_event_named(record->event, row);
         return false;
     }
-    struct cus_engine *engine = thread->last;
-    if (engine && engine != cus_streams_peek(thread, record->stream, current_context()))
+    struct cus_engine *stream = cus_streams_peek(thread, record->stream, current_context());
+    struct cus_engine *home = stream ? __atomic_load_n(&stream->home, __ATOMIC_SEQ_CST) : NULL;
+    struct cus_engine *engine = home ? home : stream;
+    if (engine != thread->last && !comes_home(thread, engine))
         engine = NULL;
     /* The record before this one comes first. On the same stream it does by itself. */
     struct cus_event_record last = cus_events_last(record->event);
-    if (!cus_events_issued(last) && last.engine != engine)
+    if (!cus_events_issued(last) && (last.place.engine != engine || last.place.stream != stream))
         cus_engine_event_seen(record->event, row);
     /* A record orders nothing on other streams: what this thread defers there stays deferred, and
      * this thread's work goes on there. */
     return engine && cus_events_find(record->event, &record->context, &record->generation);
+}
+
+void cus_engine_recorded(const struct cus_record *record) {
+    struct cus_engine *engine =
+        cus_streams_peek(&cus_thread_self, record->stream, current_context());
+    struct cus_event_place place = {.engine = engine, .stream = engine};
+    if (engine)
+        place.position = cus_branch_position(engine);
+    cus_events_recorded(record->event, place);
+}
+
+/* ---- waits ---- */
+
+bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
+    struct cus_thread *thread = &cus_thread_self;
+    struct cus_event_record last = cus_events_last(wait->event);
+    struct cus_engine *home = last.place.engine;
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER || !home || last.named ||
+        cus_recording() || (thread->pending && thread->pending != home) ||
+        !is_own(home))
+        return false;
+    struct cus_engine *engine = cus_streams_peek(thread, wait->stream, current_context());
+    if (!engine || engine == last.place.stream)
+        return false;
+    struct cus_call call = {.stream = wait->stream,
+                            .wait = wait,
+                            .record_at = last.place,
+                            .home = home,
+                            .moves = cus_branch_moves(engine)};
+    bool is_branch = __atomic_load_n(&engine->home, __ATOMIC_SEQ_CST) == home;
+    call.may_fork = engine != home && !is_branch && cus_branch_may_fork(engine, home);
+    if (engine != home && !is_branch && !call.may_fork)
+        return false;
+    *result = cus_engine_carry_out_wait(&call);
+    if (!call.refused && *result != CUDA_SUCCESS)
+        cus_flush_branch(call.place.branch ? engine : last.place.stream, wait->row);
+    return !call.refused;
+}
+
+void cus_engine_waited(const struct cus_wait *wait) {
+    struct cus_event_record last = cus_events_last(wait->event);
+    struct cus_engine *from = last.place.stream;
+    struct cus_engine *to = cus_streams_peek(&cus_thread_self, wait->stream, current_context());
+    if (to && from && to != from && !last.named && last.place.position &&
+        last.place.position == cus_branch_position(from))
+        cus_branch_joined(from, to, last.place.position);
 }

@@ -91,26 +91,27 @@ bool cus_events_find(CUevent handle, CUcontext *context, uint64_t *generation) {
     return may;
 }
 
-void cus_events_recorded(struct cus_engine *engine, CUevent handle) {
+void cus_events_recorded(CUevent handle, struct cus_event_place place) {
     struct table *table = table_of(handle);
     struct event *event = find(table, handle);
     if (event)
-        event->last = (struct cus_event_record){engine, 0, cus_engine_ops(engine)};
+        event->last = (struct cus_event_record){.place = place};
     cus_lock_give(&table->lock);
 }
 
-enum cus_event_is cus_events_deferred(struct cus_engine *engine, CUevent handle, uint32_t at,
+enum cus_event_is cus_events_deferred(CUevent handle, struct cus_event_place place, uint32_t at,
                                       uint32_t *before) {
+    struct cus_engine *engine = place.engine;
     struct table *table = table_of(handle);
     struct event *event = find(table, handle);
     uint64_t number = ++engine->records.deferred;
     enum cus_event_is is = !event || event->named ? CUS_EVENT_UNKNOWN : CUS_EVENT_FIRST;
     if (event) {
-        if (is == CUS_EVENT_FIRST && event->last.engine == engine &&
+        if (is == CUS_EVENT_FIRST && event->last.place.engine == engine &&
             event->last.number > engine->records.begun)
             is = CUS_EVENT_AGAIN;
         *before = event->at;
-        event->last = (struct cus_event_record){engine, number, cus_engine_ops(engine)};
+        event->last = (struct cus_event_record){.place = place, .number = number};
         event->at = at;
     }
     cus_lock_give(&table->lock);
@@ -120,7 +121,8 @@ enum cus_event_is cus_events_deferred(struct cus_engine *engine, CUevent handle,
 struct cus_event_record cus_events_last(CUevent handle) {
     struct table *table = table_of(handle);
     const struct event *event = find(table, handle);
-    struct cus_event_record last = event ? event->last : (struct cus_event_record){NULL, 0, 0};
+    struct cus_event_record last = event ? event->last : (struct cus_event_record){.number = 0};
+    last.named = !event || event->named;
     cus_lock_give(&table->lock);
     return last;
 }

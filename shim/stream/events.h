@@ -16,27 +16,33 @@ void cus_events_named(CUevent event);
 /* What a record of the event needs, which is made next. False: it may not be deferred. */
 bool cus_events_find(CUevent event, CUcontext *context, uint64_t *generation);
 
-/* The event is recorded on this engine by the program's own call. Engine lock held, here and
- * below. */
-void cus_events_recorded(struct cus_engine *engine, CUevent event);
-/* A record of the event was deferred on this engine, as op `at` of the segment. AGAIN: so was the
+/* Where a record is made. */
+struct cus_event_place {
+    struct cus_engine *engine; /* of which it is an op; NULL: of none that is known */
+    struct cus_engine *stream; /* of the stream: `engine`, or a branch of it */
+    uint64_t position;         /* cus_branch_position of the stream; 0: not known */
+    uint64_t ops;              /* ops of `engine` up to it; 0: it is no op */
+};
+/* The event is recorded there by the program's own call. */
+void cus_events_recorded(CUevent event, struct cus_event_place place);
+/* A record of the event was deferred there, as op `at` of the segment. Engine lock held. AGAIN: so was the
  * event's last record, as op `*before`, and nobody has seen that one. UNKNOWN: meanwhile another
  * thread named the event, or it is gone; so the record may not stay deferred. */
 enum cus_event_is { CUS_EVENT_FIRST, CUS_EVENT_AGAIN, CUS_EVENT_UNKNOWN };
-enum cus_event_is cus_events_deferred(struct cus_engine *engine, CUevent event, uint32_t at,
+enum cus_event_is cus_events_deferred(CUevent event, struct cus_event_place place, uint32_t at,
                                       uint32_t *before);
 
 /* The last record of an event. */
 struct cus_event_record {
-    struct cus_engine *engine; /* NULL: none is known */
-    uint64_t number;           /* among the engine's deferred records; 0: it was not deferred */
-    uint64_t ops;              /* ops of the stream up to it */
+    struct cus_event_place place;
+    uint64_t number; /* among the engine's deferred records; 0: it was not deferred */
+    bool named;      /* the event may have been recorded in other ways since */
 };
 struct cus_event_record cus_events_last(CUevent event);
 /* Is a record with this number issued, or lost? */
 static inline bool cus_events_issued(struct cus_event_record record) {
-    return !record.engine ||
-           record.number <= __atomic_load_n(&record.engine->records.issued, __ATOMIC_ACQUIRE);
+    return !record.place.engine ||
+           record.number <= __atomic_load_n(&record.place.engine->records.issued, __ATOMIC_ACQUIRE);
 }
 /* All records up to this number are issued. Engine lock held. */
 static inline void cus_events_issue(struct cus_engine *engine, uint64_t number) {

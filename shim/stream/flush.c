@@ -8,6 +8,7 @@
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
 #include "shim/stream/access.h"
+#include "shim/stream/branches.h"
 #include "shim/stream/building.h"
 #include "shim/stream/check_launch.h"
 #include "shim/stream/deferred.h"
@@ -99,12 +100,34 @@ static void flush_all(struct cus_context *only, bool blocking_only, unsigned row
             flush_for_call(engine, row, reason);
 }
 
+void cus_flush_branch(struct cus_engine *engine, unsigned row) {
+    struct cus_engine *home;
+    while ((home = __atomic_load_n(&engine->home, __ATOMIC_SEQ_CST))) {
+        bool own = __atomic_load_n(&home->owner, __ATOMIC_RELAXED) == &cus_thread_self;
+        cus_lock_take(&home->lock);
+        if (__atomic_load_n(&engine->home, __ATOMIC_SEQ_CST) == home) {
+            cus_flush_locked(home, row, own ? CUS_BREAK_API : CUS_BREAK_FOREIGN_THREAD,
+                             own ? CUS_CUT_OWNER : CUS_CUT_OTHER);
+            cus_branch_leave(home, engine);
+        }
+        cus_engine_unlock(home);
+    }
+}
+
+void cus_flush_branches(unsigned row) {
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&cus_process.branches, __ATOMIC_SEQ_CST))
+        for (uint32_t i = 0; i < n; i++)
+            cus_flush_branch(cus_process.engines[i], row);
+}
+
 void cus_flush_everything(unsigned cause, enum cus_break reason) {
     flush_all(NULL, false, cause, reason);
 }
 
 void cus_flush_for_certain(unsigned cause, enum cus_break reason) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    cus_flush_branches(cause);
     for (uint32_t i = 0; i < n; i++) {
         struct cus_engine *engine = cus_process.engines[i];
         cus_lock_take(&engine->lock);
@@ -168,6 +191,12 @@ static bool launches_elsewhere(unsigned row) {
            strncmp(cus_api_rows[row].name, "cuLaunch", 8) == 0;
 }
 
+/* Does the call give its stream work? One that waits or asks does not, nor does a record. */
+static bool gives_work(unsigned row) {
+    return row >= CUS_API_ROWS || (cus_api_rows[row].kind != CUS_CLASS_SYNC &&
+                                   strncmp(cus_api_rows[row].name, "cuEventRecord", 13) != 0);
+}
+
 /* Flushes the named stream and what legacy ordering ties to it. A per-thread stream, or a stream
  * without an op so far, has no engine; what could be tied to it is flushed all the same. */
 static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum cus_break reason) {
@@ -179,6 +208,9 @@ static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum
         flush_all(NULL, cus_ref_is_per_thread(*stream), row, reason);
         return;
     }
+    if (gives_work(row))
+        __atomic_add_fetch(&engine->calls, 1, __ATOMIC_SEQ_CST);
+    cus_flush_branch(engine, row);
     flush_named(engine, row, reason);
     if (!CUS_HAZARD(B4))
         return;
@@ -213,6 +245,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
         return;
     }
     if (scope == CUS_SCOPE_P || ((scope == CUS_SCOPE_S) && !stream)) {
+        cus_flush_branches(row);
         flush_all(NULL, false, row, CUS_BREAK_API);
         cus_thread_pends(thread, NULL);
         tell_end(thread, row);

@@ -22,6 +22,10 @@ void cus_flush_everything(unsigned cause, enum cus_break reason);
 /* The same, but takes every lock whatever `pending` says. For use after a change that forbids
  * deferral: a thread may have decided to defer just before the change. */
 void cus_flush_for_certain(unsigned cause, enum cus_break reason);
+/* A call names this stream, or (cus_flush_branches) any: it is no branch any more, and waits for
+ * what graphs did on its branch. */
+void cus_flush_branch(struct cus_engine *engine, unsigned row);
+void cus_flush_branches(unsigned row);
 /* Issues what must precede an op or call on `engine` by legacy ordering and program order (HAZARDS
  * B4, B6). No lock held. */
 void cus_flush_ties(struct cus_thread *thread, struct cus_engine *engine);

@@ -103,9 +103,13 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
     bool room = ops && make_room(engine, cus_exec_estimate(n));
     if (room)
         why = CUS_FALLBACK_CAPTURE;
+    CUevent ends[CUS_BRANCHES + 1];
+    for (unsigned b = 0; b <= CUS_BRANCHES; b++)
+        ends[b] = engine->branches[b].end;
     bool built =
         room && cus_graphs_capture_stream(engine) &&
-        cus_exec_build(cus_process.driver, engine->capture_stream, ops, n, clock_ns, &exec, &why);
+        cus_exec_build(cus_process.driver, (struct cus_exec_target){engine->capture_stream, ends},
+                       ops, n, clock_ns, &exec, &why);
     cus_mem_free(ops);
     engine->counters.build_ns += cus_clock_ns() - start;
     *no_room = !built && (!room || why == CUS_FALLBACK_NO_MEMORY);

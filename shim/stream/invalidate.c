@@ -137,6 +137,7 @@ static void forget_memory(void) {
 void cus_engine_context_gone(void) {
     CUS_TRACE(.what = CST_CALL_CONTEXT_GONE);
     cus_room_untracked_destroyed(NULL, NULL);
+    cus_flush_branches(CUS_CAUSE_UNKNOWN_API);
     drop_code(close_engine);
     for (struct cus_context *context = cus_streams_contexts(); context; context = context->next)
         forget_context(context);
@@ -255,6 +256,8 @@ static void forget_stream(struct cus_engine *engine, const void *unused) {
 void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
     CUS_TRACE(.what = CST_CALL_STREAM_CHANGED, .stream = stream);
     CUcontext current = current_context();
+    __atomic_store_n(&cus_process.no_branches, true, __ATOMIC_RELEASE);
+    cus_flush_branches(CUS_CAUSE_UNKNOWN_API);
     struct cus_engine *engine =
         stream ? cus_streams_peek(&cus_thread_self, *stream, current) : NULL;
     struct cus_context *context = cus_streams_context(current);

@@ -127,6 +127,9 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
     kind->copy_form = key->copy_form;
     kind->cooperative = key->cooperative;
     kind->n_attrs = key->n_attrs;
+    kind->branch = key->place.branch;
+    kind->from = key->place.from;
+    kind->back = key->place.back;
     kind->cluster[0] = kind->cluster[1] = kind->cluster[2] = 1;
     memcpy(kind->attrs, key->attrs, sizeof kind->attrs);
     kind->deferrable = true;
@@ -137,8 +140,10 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
  * order of appearance. */
 static uint64_t stable_of(const struct cus_kind *kind, const struct cus_kind_key *key,
                           uint64_t code) {
+    uint64_t place =
+        key->place.branch | (uint64_t)key->place.from << 8 | (uint64_t)key->place.back << 16;
     const uint64_t words[] = {key->type,      key->elem,      key->copy_form, key->cooperative,
-                              key->family[0], key->family[1], key->n_attrs};
+                              key->family[0], key->family[1], key->n_attrs,   place};
     uint64_t hash = cus_cache_hash(words, sizeof words, code);
     return cus_cache_hash(kind->attrs, kind->n_attrs * sizeof kind->attrs[0], hash);
 }
@@ -185,9 +190,10 @@ static struct cus_func *find_func(struct cus_context *context, const void *handl
 }
 
 struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_launch *launch,
-                                  bool *fresh) {
+                                  uint8_t branch, bool *fresh) {
     struct cus_kind_key key = {.type = CUS_OP_LAUNCH,
-                               .cooperative = launch->form == CUS_LAUNCH_COOPERATIVE};
+                               .cooperative = launch->form == CUS_LAUNCH_COOPERATIVE,
+                               .place = {.branch = branch}};
     bool readable = launch->form != CUS_LAUNCH_EX || read_attributes(launch, &key);
     struct cus_kind_entry *entry = NULL;
     cus_lock_take(&context->lock);
@@ -206,9 +212,9 @@ struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_
 
 /* ---- rules about calls ---- */
 
-/* Three widths of memsets, four forms of copies and the record of an event, each in two ABIs.
- * Frozen when the engine has started. */
-enum { FIRST_COPY = 3, RECORD = 7, CALLS };
+/* Three widths of memsets, four forms of copies, the record of an event and the wait for one, each
+ * in two ABIs. Frozen when the engine has started. */
+enum { FIRST_COPY = 3, RECORD = 7, WAIT, CALLS };
 static struct cus_verdict call_rules[CALLS][2];
 static const char *const symbols[CALLS][2] = {
     {"cuMemsetD8Async", "cuMemsetD8Async_ptsz"},
@@ -219,12 +225,14 @@ static const char *const symbols[CALLS][2] = {
     [FIRST_COPY + CUS_COPY_HTOD] = {"cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync_v2_ptsz"},
     [FIRST_COPY + CUS_COPY_DTOH] = {"cuMemcpyDtoHAsync_v2", "cuMemcpyDtoHAsync_v2_ptsz"},
     [RECORD] = {"cuEventRecord", "cuEventRecord_ptsz"},
+    [WAIT] = {"cuStreamWaitEvent", "cuStreamWaitEvent_ptsz"},
 };
 
 static unsigned call_of(enum cus_op_type type, uint8_t elem, uint8_t copy_form) {
-    return type == CUS_OP_MEMSET ? elem / 2u
-           : type == CUS_OP_COPY ? (unsigned)FIRST_COPY + copy_form
-                                 : (unsigned)RECORD;
+    return type == CUS_OP_MEMSET   ? elem / 2u
+           : type == CUS_OP_COPY   ? (unsigned)FIRST_COPY + copy_form
+           : type == CUS_OP_RECORD ? (unsigned)RECORD
+                                   : (unsigned)WAIT;
 }
 
 void cus_kinds_ask_rules(void) {
@@ -258,13 +266,20 @@ const char *cus_kinds_name(struct cus_context *context, const void *handle,
     return name;
 }
 
-/* The kind of this key, which is of a call of the form (type, elem, copy_form). */
+/* The kind of this key, which is of a call of type `type`. */
 static struct cus_kind *call_kind(struct cus_context *context, struct cus_kind_key *key,
-                                  enum cus_op_type type, const char *name, enum cus_abi abi) {
+                                  enum cus_op_type type, enum cus_abi abi) {
+    static const char *const names[] = {
+        [CUS_OP_MEMSET] = "memset",
+        [CUS_OP_COPY] = "memcpy",
+        [CUS_OP_RECORD] = "record",
+        [CUS_OP_WAIT] = "wait",
+    };
     static const uint32_t bytes[] = {
         [CUS_OP_MEMSET] = sizeof(struct cus_memset_params),
         [CUS_OP_COPY] = sizeof(struct cus_copy_params),
         [CUS_OP_RECORD] = sizeof(struct cus_record_params),
+        [CUS_OP_WAIT] = sizeof(struct cus_record_params),
     };
     struct cus_verdict verdict = cus_kinds_rule(type, key->elem, key->copy_form, abi);
     key->rule = (uint32_t)(verdict.rule + 1);
@@ -275,7 +290,7 @@ static struct cus_kind *call_kind(struct cus_context *context, struct cus_kind_k
             .call = symbols[call_of(type, key->elem, key->copy_form)][abi]};
         cus_rules_note(cus_rules(), &subject);
         entry->kind.param_bytes = bytes[key->type];
-        entry->kind.name = name;
+        entry->kind.name = names[type];
         entry->kind.stable = stable_of(&entry->kind, &entry->key, 0);
         entry->kind.policy = (uint8_t)verdict.policy;
         entry->kind.rule = verdict.rule;
@@ -290,27 +305,26 @@ static struct cus_kind *call_kind(struct cus_context *context, struct cus_kind_k
     return entry ? &entry->kind : NULL;
 }
 
-struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
-                                  uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
-                                  enum cus_abi abi) {
-    struct cus_kind_key key = {.type = (uint8_t)type,
-                               .elem = elem,
-                               .copy_form = copy_form,
-                               .family = {dst_family, CUS_HAZARD(A13) ? src_family : 0}};
-    return call_kind(context, &key, type,
-                     type == CUS_OP_MEMSET ? "memset"
-                     : type == CUS_OP_COPY ? "memcpy"
-                                           : "record",
-                     abi);
+struct cus_kind *cus_kinds_call_kind(struct cus_context *context, const struct cus_call_kind *of) {
+    struct cus_kind_key key = {
+        .type = (uint8_t)of->type,
+        .elem = of->elem,
+        .copy_form = of->copy_form,
+        .family = {of->dst_family, CUS_HAZARD(A13) ? of->src_family : 0},
+        .place = of->place,
+    };
+    return call_kind(context, &key, of->type, of->abi);
 }
 
-struct cus_kind *cus_kinds_value(struct cus_context *context, uint8_t bytes, uint8_t copy_form,
-                                 uint8_t dst_family, enum cus_abi abi) {
-    struct cus_kind_key key = {.type = CUS_OP_MEMSET,
-                               .elem = bytes,
-                               .copy_form = copy_form,
-                               .family = {dst_family, CUS_FAMILY_PAGEABLE}};
-    return call_kind(context, &key, CUS_OP_COPY, "memcpy", abi);
+struct cus_kind *cus_kinds_value(struct cus_context *context, const struct cus_call_kind *of) {
+    struct cus_kind_key key = {
+        .type = CUS_OP_MEMSET,
+        .elem = of->elem,
+        .copy_form = of->copy_form,
+        .family = {of->dst_family, CUS_FAMILY_PAGEABLE},
+        .place = of->place,
+    };
+    return call_kind(context, &key, CUS_OP_COPY, of->abi);
 }
 
 /* Context lock held. */

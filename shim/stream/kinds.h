@@ -42,7 +42,10 @@ struct cus_kind_key {
     uint8_t family[2]; /* memory families of destination and source */
     uint16_t n_attrs;
     uint32_t rule; /* of another op than a launch: number of its call's rule, from 1 on; 0: none */
-    uint32_t pad;  /* keys are compared bytewise, so no hole may precede the attributes */
+    struct cus_place_of_op {
+        uint8_t branch, from; /* as in struct cus_kind, and `back` as well */
+        uint16_t back;
+    } place; /* keys are compared bytewise, so no hole may precede the attributes */
     struct cus_attr attrs[CUS_KIND_ATTRS];
 };
 
@@ -56,11 +59,11 @@ struct cus_kind_entry {
 
 /* ---- kinds.c ---- */
 
-/* The kind of a launch. NULL: the function never ran here (`*fresh`), its layout is unknown, or no
- * node can stand for the launch. */
+/* The kind of a launch on this branch. NULL: the function never ran here (`*fresh`), its layout is
+ * unknown, or no node can stand for the launch. */
 struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_launch *launch,
-                                  bool *fresh);
-/* Is this the kind of this launch? Asked on the hot path. */
+                                  uint8_t branch, bool *fresh);
+/* Is this the kind of this launch, whatever its branch? Asked on the hot path. */
 bool cus_kinds_is_launch(const struct cus_kind *kind, const struct cus_launch *launch);
 /* Does a launch of this kind have these attributes? Entries to be ignored do not count. */
 bool cus_kinds_has_attrs(const struct cus_kind *kind, const CUlaunchAttribute *attrs,
@@ -80,18 +83,22 @@ struct cus_tally *cus_kinds_tally(struct cus_context *context, const void *handl
 enum { CUS_TRACE_NAME = 16384 };
 const char *cus_kinds_name(struct cus_context *context, const void *handle,
                            char name[CUS_TRACE_NAME]);
-/* The name of the call that asks for this memset, copy or record. */
+/* The name of the call that asks for this memset, copy, record or wait. */
 const char *cus_kinds_call(enum cus_op_type type, uint8_t elem, uint8_t copy_form);
-/* The kind of a copy of 1, 2 or 4 bytes of pageable memory, whose node is a memset. */
-struct cus_kind *cus_kinds_value(struct cus_context *context, uint8_t bytes, uint8_t copy_form,
-                                 uint8_t dst_family, enum cus_abi abi);
-struct cus_kind *cus_kinds_memory(struct cus_context *context, enum cus_op_type type, uint8_t elem,
-                                  uint8_t copy_form, uint8_t dst_family, uint8_t src_family,
-                                  enum cus_abi abi);
-/* Asks the rules about every call that is a memset, a copy or a record. Called once, when the
- * engine starts. */
+/* What makes memsets, copies, records and waits differ. */
+struct cus_call_kind {
+    enum cus_op_type type;
+    uint8_t elem, copy_form, dst_family, src_family;
+    enum cus_abi abi;
+    struct cus_place_of_op place;
+};
+struct cus_kind *cus_kinds_call_kind(struct cus_context *context, const struct cus_call_kind *of);
+/* The kind of a copy of `elem` (1, 2 or 4) bytes of pageable memory, whose node is a memset. */
+struct cus_kind *cus_kinds_value(struct cus_context *context, const struct cus_call_kind *of);
+/* Asks the rules about every call that is a memset, a copy, a record or a wait. Called once, when
+ * the engine starts. */
 void cus_kinds_ask_rules(void);
-/* The rule for a memset by its element size, for a copy by its form, or for records. */
+/* The rule for a memset by its element size, for a copy by its form, for records, or for waits. */
 struct cus_verdict cus_kinds_rule(enum cus_op_type type, uint8_t elem, uint8_t copy_form,
                                   enum cus_abi abi);
 /* Notes a taint for functions that are seen later; cus_kinds_taint handles those of a context that

@@ -20,6 +20,8 @@ static void flush_before_passing(struct cus_thread *thread, const struct cus_cal
     cus_flush_own(thread);
     struct cus_engine *engine = cus_streams_peek(thread, call->stream, current);
     if (engine) {
+        __atomic_add_fetch(&engine->calls, 1, __ATOMIC_SEQ_CST);
+        cus_flush_branch(engine, CUS_CAUSE_OTHER_STREAM);
         cus_flush_ties(thread, engine);
         cus_flush_engine(engine, CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM, CUS_CUT_OTHER);
     }

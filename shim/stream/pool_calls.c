@@ -3,6 +3,7 @@
  * pools.c knows which memory lives and what may be deferred. Runs on program threads inside hooks,
  * with no lock held.
  */
+#include "shim/api/api.h"
 #include "shim/base/hazard.h"
 #include "shim/stream/check_launch.h"
 #include "shim/stream/flush.h"
@@ -22,11 +23,19 @@ static bool defers(void) {
     return __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER && !cus_check_on();
 }
 
+/* Memory of a side stream comes and goes by that stream's own calls. */
+static void named_alone(struct cus_engine *engine, unsigned row) {
+    __atomic_add_fetch(&engine->calls, 1, __ATOMIC_SEQ_CST);
+    cus_flush_branch(engine, row);
+}
+
 enum cus_alloc cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool named,
                                        uint64_t bytes, uint64_t *address) {
     struct cus_thread *thread = &cus_thread_self;
     CUcontext current = current_context();
     struct cus_engine *engine = defers() ? cus_registry_find(thread, *stream, current) : NULL;
+    if (engine)
+        named_alone(engine, CUS_ROW_cuMemAllocAsync);
     struct cus_pool *pool = engine ? cus_pools_find(engine->context, named) : NULL;
     if (!pool)
         return CUS_ALLOC_FLUSH;
@@ -109,6 +118,7 @@ enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t addr
             cus_flush_everything(CUS_CAUSE_OTHER_STREAM, CUS_BREAK_OTHER_STREAM);
         if (!engine)
             return CUS_FREE_FLUSH;
+        named_alone(engine, CUS_ROW_cuMemFreeAsync);
         cus_flush_legacy(engine);
         cus_lock_take(&engine->lock);
         if (cus_streams_current(thread))

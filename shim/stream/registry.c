@@ -14,6 +14,7 @@
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
 #include "shim/stream/advice.h"
+#include "shim/stream/branches.h"
 #include "shim/stream/building.h"
 #include "shim/stream/check_launch.h"
 #include "shim/stream/deferred.h"
@@ -94,6 +95,10 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
      * just closed the engine, and needs the registry lock no more. */
     cus_lock_take_unordered(&engine->lock);
     engine->freed = (struct cus_freed){0, 0};
+    engine->user = NULL;
+    engine->joined.home = NULL;
+    __atomic_add_fetch(&engine->life, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&engine->calls, 1, __ATOMIC_RELAXED); /* it may have had work before */
     engine->context = context;
     engine->handle = handle;
     engine->legacy = handle == CU_STREAM_LEGACY;
@@ -247,6 +252,8 @@ struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_st
     thread->context = context;
     thread->epoch = epoch;
     cus_thread_cache_stream(thread);
+    if (thread->cached_engine)
+        cus_branch_note_user(thread->cached_engine, thread);
     return thread->cached_engine;
 }
 
@@ -300,6 +307,7 @@ void cus_registry_close(struct cus_engine *engine) {
     cus_advice_keep(engine);
     cus_plan_clear(cus_engine_plan(engine));
     cus_graphs_destroy_dropped(engine, true);
+    cus_branch_close(engine);
     cus_graphs_drop_stream(engine);
     cus_room_stream_goes(engine);
     cus_pools_stream_goes(engine);

@@ -36,6 +36,13 @@ static const char *forbidding_switch(void) {
     return NULL;
 }
 
+/* With one queue of the hardware the order of calls on several streams decides which kernels run
+ * side by side, and programs rely on that. */
+static bool is_one_queue(void) {
+    const char *value = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    return value && strcmp(value, "1") == 0;
+}
+
 static bool driver_suffices(const struct cus_driver *driver) {
     bool all = true;
 #define CUS_OWN_NEEDED(name, ...) all &= driver->name != NULL;
@@ -64,6 +71,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_realtime_start(cus_watchdog_raise);
     cus_process.may_build =
         options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
+    cus_process.no_branches = is_one_queue();
     cus_process.learns = cus_process.may_build || cus_rules_steps(cus_rules()) > 0;
     /* The rules have just been read. If memory failed, a rule may be lost, perhaps one that says
      * that a kernel must not wait. */

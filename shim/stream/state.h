@@ -119,6 +119,9 @@ struct cus_engine {
      * this that its kind is gone. */
     uint32_t generation;
     struct cus_thread *owner; /* atomic: thread of the last op */
+    /* Atomic, written under that engine's lock: the ops on this stream are ops of a branch of that
+     * engine (branches.h); NULL: they are this engine's own. */
+    struct cus_engine *home;
     uint64_t cut_at;          /* lock: counters.in_graphs when the last run ended (cus_run_ended) */
     uint32_t epoch;        /* lock: registry epoch of the last check that the stream is the same */
     uint32_t traced_epoch; /* lock: epoch of `traced` (cus_record_epoch); 0: no number yet */
@@ -190,6 +193,28 @@ struct cus_engine {
      * graphs, 0 for none. */
     uint64_t step_at, step_graphs, step_new, step_longest;
     uint32_t step_number, step_covered;
+
+    /* Lock: the streams whose ops may be ops of a branch of this engine, from 1 on. */
+    struct cus_branch {
+        struct cus_engine *engine; /* NULL: no stream has this branch */
+        CUstream handle;
+        CUevent end;    /* recorded by graphs at the end of the branch */
+        bool open;      /* forked, and not joined since */
+        bool owes;      /* the stream does not wait for `end` yet */
+        uint64_t at;    /* ops of this engine up to the branch's last op */
+        uint64_t moves; /* cus_branch_moves of the stream while it is a branch */
+        uint64_t forks; /* `forks` of the engine at the branch's last fork */
+    } branches[CUS_BRANCHES + 1];
+    uint64_t forks; /* lock: waits that forked a branch */
+    /* As a side stream: the only thread that has used it, &cus_many_threads for several. Atomic. */
+    const void *user;
+    uint64_t calls; /* atomic: calls that gave the stream work and were no ops */
+    /* Lock of branches.c: this stream is joined to that engine's, if it has not moved since. */
+    struct cus_join {
+        struct cus_engine *home;
+        uint64_t life, position;
+    } joined;
+    uint64_t life; /* atomic: streams that the object has served */
 
     struct cus_counters counters; /* lock */
     struct cus_shadow *shadow;    /* lock: mode verify only (check_launch.c) */
@@ -273,6 +298,8 @@ struct cus_process {
     uint32_t copiers __attribute__((aligned(CUS_LINE)));
     uint32_t frees;                     /* atomic: frees that are deferred or submitted */
     uint32_t made_streams, made_graphs; /* atomic: made by the program */
+    uint32_t branches; /* atomic: streams that are branches */
+    bool no_branches;  /* atomic: something forbids them in this process (branches.c) */
     /* Atomic: graphs of this library were destroyed, so the driver's pools hold memory. */
     bool pools_hold;
     struct cus_untracked_streams {

@@ -197,6 +197,7 @@ bool cus_memory_of_ops(const struct cus_driver *driver, const struct cus_verify_
                 return false;
             break;
         case CUS_OP_RECORD:
+        case CUS_OP_WAIT:
             break;
         case CUS_OP_COPY:
             if (!add_copy(driver, &ops[i], list))

@@ -46,8 +46,12 @@ static bool plant_swapped(struct cus_verify *v, CUstream idle, struct cus_plante
         uint32_t from = i == at ? at + 1 : i == at + 1 ? at : i;
         ops[i] = (struct cus_exec_op){.kind = (struct cus_kind *)(uintptr_t)v->ops[from].kind,
                                       .values = v->ops[from].requested};
+        if (v->ops[i].kind->branch || v->ops[i].kind->type == CUS_OP_WAIT) {
+            cus_mem_free(ops); /* places of other ops are part of what these say */
+            return false;
+        }
     }
-    bool built = ops && cus_exec_build(v->driver, idle, ops, v->n, NULL, &exec, &why);
+    bool built = ops && cus_exec_build(v->driver, (struct cus_exec_target){idle, NULL}, ops, v->n, NULL, &exec, &why);
     cus_mem_free(ops);
     if (!built)
         return false;

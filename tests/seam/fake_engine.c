@@ -312,6 +312,24 @@ CUresult cus_engine_record(const struct cus_record *record) {
     count(CUS_OP_RECORD);
     return CUDA_SUCCESS;
 }
+void cus_engine_recorded(const struct cus_record *record) {
+    seam_log("engine recorded %llx", (unsigned long long)(uintptr_t)record->event);
+}
+/* A wait for event 0x7774 is an op. */
+bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
+    char text[64];
+    bool may = (uintptr_t)wait->event == 0x7774;
+    seam_log("engine wait %llx %s %s%s", (unsigned long long)(uintptr_t)wait->event,
+             cus_api_name(wait->row), stream_name(&wait->stream, text, sizeof text),
+             may ? "" : " refused");
+    *result = CUDA_SUCCESS;
+    if (may)
+        count(CUS_OP_WAIT);
+    return may;
+}
+void cus_engine_waited(const struct cus_wait *wait) {
+    seam_log("engine waited %llx", (unsigned long long)(uintptr_t)wait->event);
+}
 void cus_engine_shows(unsigned row) {
     seam_log("engine shows %s", cus_api_name(row));
 }

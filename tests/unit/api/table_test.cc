@@ -334,7 +334,7 @@ TEST(Hazards, WhatShowsAnEventComesBehindItsDeferredRecord) {
         ExpectRow(name, CUS_CLASS_SYNC, "T", CUS_ACT_POLL);
     for (const char *name : {"cuEventRecord", "cuEventRecordWithFlags"})
         ExpectRow(name, CUS_CLASS_STREAM, "S", CUS_ACT_RECORD);
-    ExpectRow("cuStreamWaitEvent", CUS_CLASS_STREAM, "S", CUS_ACT_EVENT);
+    ExpectRow("cuStreamWaitEvent", CUS_CLASS_STREAM, "S", CUS_ACT_WAIT);
     for (const char *name :
          {"cuGraphAddEventRecordNode", "cuGraphAddEventWaitNode", "cuGraphEventRecordNodeSetEvent",
           "cuGraphEventWaitNodeSetEvent", "cuGraphExecEventRecordNodeSetEvent",

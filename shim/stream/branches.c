@@ -1,0 +1,258 @@
+/*
+ * Which streams are branches of another one's engine, and when they may be. Runs on program threads
+ * inside hooks, and on the watchdog where a home is flushed. The home's lock guards its branches.
+ * The lock here is innermost; no other engine's lock is taken under a home's. Calls the driver to
+ * make a branch's event, and to make a stream wait for it.
+ */
+#include "shim/stream/branches.h"
+
+#include "shim/base/hazard.h"
+#include "shim/stream/access.h"
+#include "shim/stream/streams.h"
+#include "shim/stream/trace.h"
+
+static struct cus_lock joined_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
+static const char many_threads; /* its address is the user of a stream that several threads use */
+
+/* ---- what a stream has done ---- */
+
+void cus_branch_note_user(struct cus_engine *engine, const struct cus_thread *thread) {
+    const void *user = NULL;
+    if (!__atomic_compare_exchange_n(&engine->user, &user, thread, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST) &&
+        user != thread)
+        __atomic_store_n(&engine->user, &many_threads, __ATOMIC_SEQ_CST);
+}
+
+static bool is_mine(const struct cus_engine *engine) {
+    return __atomic_load_n(&engine->user, __ATOMIC_SEQ_CST) == &cus_thread_self;
+}
+
+uint64_t cus_branch_moves(const struct cus_engine *engine) {
+    uint64_t moves = __atomic_load_n(&engine->calls, __ATOMIC_SEQ_CST);
+    for (unsigned type = 0; type < CUS_OP_TYPES; type++)
+        moves += __atomic_load_n(&engine->passed[type], __ATOMIC_RELAXED);
+    return moves;
+}
+
+uint64_t cus_branch_position(struct cus_engine *engine) {
+    cus_lock_take(&engine->lock);
+    uint64_t position =
+        cus_engine_ops(engine) + __atomic_load_n(&engine->calls, __ATOMIC_RELAXED) + 1;
+    cus_lock_give(&engine->lock);
+    return position;
+}
+
+void cus_branch_joined(struct cus_engine *engine, struct cus_engine *home, uint64_t position) {
+    cus_lock_take(&joined_lock);
+    engine->joined = (struct cus_join){
+        .home = home,
+        .life = home ? __atomic_load_n(&home->life, __ATOMIC_RELAXED) : 0,
+        .position = position,
+    };
+    cus_lock_give(&joined_lock);
+}
+
+bool cus_branch_is_joined(struct cus_engine *engine, const struct cus_engine *home) {
+    uint64_t position = cus_branch_position(engine);
+    cus_lock_take(&joined_lock);
+    bool is = engine->joined.home == home && engine->joined.position == position &&
+              engine->joined.life == __atomic_load_n(&home->life, __ATOMIC_RELAXED);
+    cus_lock_give(&joined_lock);
+    return is;
+}
+
+/* ---- may a stream be a branch? ---- */
+
+/* Work of a blocking stream is tied to the legacy stream, and the home's work must be too. What is
+ * behind a fork from the legacy stream itself would be tied to more than the fork. */
+static bool ties_fit(const struct cus_engine *engine, const struct cus_engine *home) {
+    return !engine->legacy && (!engine->blocking || (home->blocking && !home->legacy));
+}
+
+/* A node has the priority of the stream that the graph is captured on. */
+static bool priorities_fit(const struct cus_engine *engine, const struct cus_engine *home) {
+    int its = 0, homes = 0;
+    return cus_process.driver->cuStreamGetPriority(engine->handle, &its) == CUDA_SUCCESS &&
+           cus_process.driver->cuStreamGetPriority(home->handle, &homes) == CUDA_SUCCESS &&
+           its == homes;
+}
+
+static bool has_calls(void) {
+    const struct cus_driver *driver = cus_process.driver;
+    return driver->cuStreamWaitEvent && driver->cuEventCreate && driver->cuEventDestroy_v2 &&
+           driver->cuEventRecord && driver->cuEventRecordWithFlags &&
+           driver->cuStreamUpdateCaptureDependencies_v2 &&
+           driver->cuGraphExecEventRecordNodeSetEvent;
+}
+
+bool cus_branch_may_fork(struct cus_engine *engine, struct cus_engine *home) {
+    if (engine->context != home->context || !ties_fit(engine, home) || !is_mine(engine) ||
+        !has_calls() || __atomic_load_n(&cus_process.no_branches, __ATOMIC_ACQUIRE) ||
+        __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
+        __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED))
+        return false;
+    return (!CUS_HAZARD(B20) || cus_branch_is_joined(engine, home)) && priorities_fit(engine, home);
+}
+
+/* ---- the home's branches ---- */
+
+static bool is_current(const struct cus_engine *home) {
+    return !__atomic_load_n(&home->closed, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&home->demoted, __ATOMIC_RELAXED) &&
+           __atomic_load_n(&home->owner, __ATOMIC_RELAXED) == &cus_thread_self &&
+           !cus_recording() && !cus_program_captures(home->context);
+}
+
+static struct cus_branch *branch_of(struct cus_engine *home, const struct cus_engine *engine) {
+    for (unsigned b = 1; b <= CUS_BRANCHES; b++)
+        if (home->branches[b].engine == engine)
+            return &home->branches[b];
+    return NULL;
+}
+
+static bool is_branch(const struct cus_engine *home, const struct cus_engine *engine) {
+    return __atomic_load_n(&engine->home, __ATOMIC_SEQ_CST) == home;
+}
+
+/* The stream has no work but what its branch had. Another thread that gives it work moves it first,
+ * and then looks whether it is a branch. */
+static bool is_still(const struct cus_branch *branch) {
+    return is_mine(branch->engine) && cus_branch_moves(branch->engine) == branch->moves;
+}
+
+static void pay(struct cus_branch *branch) {
+    if (branch->owes && CUS_HAZARD(B19))
+        cus_process.driver->cuStreamWaitEvent(branch->handle, branch->end, 0);
+    branch->owes = false;
+}
+
+void cus_branch_leave(struct cus_engine *home, struct cus_engine *engine) {
+    struct cus_branch *branch = branch_of(home, engine);
+    bool pushed;
+    if (!branch || !is_branch(home, engine))
+        return;
+    if (!home->buried && cus_context_enter(home->context->handle, &pushed)) {
+        pay(branch);
+        cus_context_leave(pushed);
+    }
+    if (branch->open)
+        cus_branch_joined(engine, NULL, 0);
+    branch->open = branch->owes = false;
+    __atomic_store_n(&engine->home, NULL, __ATOMIC_SEQ_CST);
+    __atomic_sub_fetch(&cus_process.branches, 1, __ATOMIC_RELAXED);
+}
+
+/* The branch that the stream had before, or a free one, or the one that was forked longest ago. Its
+ * stream keeps it until then, so that a step has the same branches each time. NULL: deferred ops
+ * may be of it. */
+static struct cus_branch *take(struct cus_engine *home, const struct cus_engine *engine) {
+    struct cus_branch *branch = branch_of(home, engine), *oldest = NULL;
+    if (branch)
+        return branch;
+    for (unsigned b = 1; b <= CUS_BRANCHES; b++) {
+        branch = &home->branches[b];
+        if (!branch->engine)
+            return branch;
+        if (!branch->open && (!oldest || branch->forks < oldest->forks))
+            oldest = branch;
+    }
+    if (!oldest || home->pending)
+        return NULL;
+    cus_branch_leave(home, oldest->engine);
+    return oldest;
+}
+
+/* Makes the stream a branch of the home. */
+static struct cus_branch *fork_branch(struct cus_engine *home, struct cus_engine *engine,
+                                      uint64_t moves) {
+    struct cus_branch *branch = take(home, engine);
+    if (!branch)
+        return NULL;
+    /* A thread that makes an event while another one sleeps in a copy may sleep too. */
+    if (!branch->end &&
+        (cus_somebody_copies() ||
+         cus_process.driver->cuEventCreate(&branch->end, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS))
+        return NULL;
+    branch->engine = engine;
+    branch->handle = engine->handle;
+    branch->moves = moves;
+    branch->open = branch->owes = false;
+    __atomic_add_fetch(&cus_process.branches, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->home, home, __ATOMIC_SEQ_CST);
+    if (is_still(branch))
+        return branch;
+    cus_branch_leave(home, engine);
+    return NULL;
+}
+
+bool cus_branch_enter(struct cus_engine *home, struct cus_engine *engine, struct cus_call *call) {
+    struct cus_branch *branch = branch_of(home, engine);
+    if (!is_current(home) || !is_branch(home, engine) || !branch || !is_still(branch) ||
+        (CUS_HAZARD(B20) && !branch->open))
+        return false;
+    branch->at = cus_engine_ops(home) + 1;
+    call->place = (struct cus_place_of_op){.branch = (uint8_t)(branch - home->branches)};
+    return true;
+}
+
+/* How many ops before this one the record came, if a segment can have both; 0: it cannot. */
+static uint16_t ops_back(const struct cus_engine *home, const struct cus_event_place *record) {
+    uint64_t back = record->ops ? cus_engine_ops(home) + 1 - record->ops : 0;
+    return back < CUS_SEGMENT_MAX ? (uint16_t)back : 0;
+}
+
+bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
+                           struct cus_call *call) {
+    const struct cus_event_place *record = &call->record_at;
+    struct cus_branch *from = NULL, *to = NULL;
+    if (!is_current(home))
+        return false;
+    if (record->stream != home) {
+        from = branch_of(home, record->stream);
+        if (!from || !is_branch(home, record->stream) || !is_still(from))
+            return false;
+    }
+    if (engine != home) {
+        to = is_branch(home, engine) ? branch_of(home, engine)
+             : call->may_fork        ? fork_branch(home, engine, call->moves)
+                                     : NULL;
+        if (!to || !is_still(to))
+            return false;
+        to->open = true;
+        to->at = cus_engine_ops(home) + 1;
+        to->forks = ++home->forks;
+    } else if (from && from->at == record->ops) {
+        from->open = false;
+    }
+    call->place = (struct cus_place_of_op){
+        .branch = to ? (uint8_t)(to - home->branches) : 0,
+        .from = from ? (uint8_t)(from - home->branches) : 0,
+        .back = ops_back(home, record),
+    };
+    return true;
+}
+
+CUstream cus_branch_stream(struct cus_engine *home, unsigned branch) {
+    if (!branch)
+        return home->handle;
+    pay(&home->branches[branch]);
+    return home->branches[branch].handle;
+}
+
+void cus_branch_launched(struct cus_engine *home, unsigned branches) {
+    for (unsigned b = 1; b <= CUS_BRANCHES; b++)
+        if (branches >> b & 1)
+            home->branches[b].owes = true;
+}
+
+void cus_branch_close(struct cus_engine *home) {
+    for (unsigned b = 1; b <= CUS_BRANCHES; b++) {
+        struct cus_branch *branch = &home->branches[b];
+        if (branch->engine)
+            cus_branch_leave(home, branch->engine);
+        if (branch->end && !home->buried)
+            cus_process.driver->cuEventDestroy_v2(branch->end);
+        *branch = (struct cus_branch){.engine = NULL};
+    }
+}
