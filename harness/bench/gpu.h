@@ -58,14 +58,17 @@ size_t gpu_pool_most(void); /* the most bytes that the pool ever had */
 
 gpu_event gpu_event_new(int timed);
 void gpu_event_record(gpu_event event, gpu_stream stream);
+/* What the stream gets from now on runs behind the last record of the event. */
+void gpu_event_wait(gpu_event event, gpu_stream stream);
 double gpu_event_us(gpu_event from, gpu_event to); /* both events must have completed */
 
-/* Graphs by hand: each node follows one other node, or none (NULL). */
+/* Graphs by hand: each new node follows one other node, or none (NULL). */
 gpu_graph gpu_graph_new(void);
 gpu_node gpu_graph_launch(gpu_graph graph, gpu_node behind, const struct gpu_launch *launch);
 gpu_node gpu_graph_set(gpu_graph graph, gpu_node behind, void *to, int byte, size_t bytes);
 gpu_node gpu_graph_copy(gpu_graph graph, gpu_node behind, void *to, const void *from, size_t bytes);
 gpu_node gpu_graph_record(gpu_graph graph, gpu_node behind, gpu_event event);
+void gpu_graph_edge(gpu_graph graph, gpu_node before, gpu_node node); /* one more */
 /* Also uploads it, and waits for the stream. */
 gpu_exec gpu_exec_new(gpu_graph graph, gpu_stream stream);
 void gpu_exec_launch(gpu_exec exec, gpu_stream stream);

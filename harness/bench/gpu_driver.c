@@ -137,6 +137,10 @@ void gpu_event_record(gpu_event event, gpu_stream stream) {
     CHECK(cuEventRecord(event, stream));
 }
 
+void gpu_event_wait(gpu_event event, gpu_stream stream) {
+    CHECK(cuStreamWaitEvent(stream, event, 0));
+}
+
 double gpu_event_us(gpu_event from, gpu_event to) {
     float ms = 0;
     CHECK(cuEventElapsedTime(&ms, from, to));
@@ -208,6 +212,11 @@ gpu_node gpu_graph_copy(gpu_graph graph, gpu_node behind, void *to, const void *
     };
     CHECK(cuGraphAddMemcpyNode(&node, graph, &before, before != NULL, &p, context));
     return node;
+}
+
+void gpu_graph_edge(gpu_graph graph, gpu_node before, gpu_node node) {
+    CUgraphNode from = before, to = node;
+    CHECK(cuGraphAddDependencies(graph, &from, &to, NULL, 1));
 }
 
 gpu_exec gpu_exec_new(gpu_graph graph, gpu_stream stream) {

@@ -120,6 +120,10 @@ void gpu_event_record(gpu_event event, gpu_stream stream) {
     CHECK(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream));
 }
 
+void gpu_event_wait(gpu_event event, gpu_stream stream) {
+    CHECK(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
+}
+
 double gpu_event_us(gpu_event from, gpu_event to) {
     float ms = 0;
     CHECK(cudaEventElapsedTime(&ms, (cudaEvent_t)from, (cudaEvent_t)to));
@@ -180,6 +184,11 @@ gpu_node gpu_graph_copy(gpu_graph graph, gpu_node behind, void *to, const void *
     CHECK(cudaGraphAddMemcpyNode1D(&node, (cudaGraph_t)graph, &before, before != NULL, to, from,
                                    bytes, cudaMemcpyDeviceToDevice));
     return node;
+}
+
+void gpu_graph_edge(gpu_graph graph, gpu_node before, gpu_node node) {
+    cudaGraphNode_t from = (cudaGraphNode_t)before, to = (cudaGraphNode_t)node;
+    CHECK(cudaGraphAddDependencies((cudaGraph_t)graph, &from, &to, NULL, 1));
 }
 
 gpu_exec gpu_exec_new(gpu_graph graph, gpu_stream stream) {

@@ -62,7 +62,8 @@ struct run {
     struct part *parts;
     unsigned n_parts;
     gpu_event began_at, ended_at; /* of a step, on the GPU */
-    void *uploaded;               /* whose contents count for nothing */
+    gpu_event forks, joins; /* --fork: recorded in each layer, on the first and the second stream */
+    void *uploaded;         /* whose contents count for nothing */
     uint64_t issued, random;
     pthread_barrier_t *warm;     /* where threads meet before the first counted step, or NULL */
     uint64_t *host, *wall, *gpu; /* ns of each counted step */
@@ -85,6 +86,20 @@ static bool each(unsigned every, unsigned place) {
     return every && place % every == every - 1;
 }
 
+static unsigned buffers(const struct options *o) {
+    return o->fork ? 3 : o->streams;
+}
+
+/* Each stream has a buffer. The second stream of --fork has two, for even and odd layers, and the
+ * first launch of the first stream in a layer works on the buffer of the layer before. A fork or
+ * join that is lost changes the result so, and nothing races. */
+static unsigned buffer_of(const struct options *o, unsigned number, unsigned stream) {
+    const unsigned layer = number / LAYER;
+    if (!o->fork || (!stream && number % LAYER))
+        return stream;
+    return 1 + (layer + !stream) % 2;
+}
+
 /* The operation of a place never changes, except in the random pattern. */
 static struct place place_of(const struct run *run, unsigned number) {
     const struct options *o = run->opt;
@@ -99,7 +114,10 @@ static struct place place_of(const struct run *run, unsigned number) {
         .grid_changes = each(o->grid_every, number),
         .shared_changes = each(o->shared_every, number),
         .block_changes = each(o->block_every, number),
-        .launch = {.state = run->state[stream], .grid = GRID, .block = BLOCK, .scalar = number},
+        .launch = {.state = run->state[buffer_of(o, number, stream)],
+                   .grid = GRID,
+                   .block = BLOCK,
+                   .scalar = number},
     };
     p.launch.kernel =
         each(o->eager_every, number) ? EAGER : (number * 7 + number / 11) % o->kernels;
@@ -150,18 +168,29 @@ static bool cuts(const struct options *o, const struct part *part, const struct 
            (p->number - part->first == o->segment || p->stream != part->stream || is_eager(p));
 }
 
+/* The first operation of each stream in a layer is also behind the last one of the other stream in
+ * the layer before: `ended` of both. */
+static void add_fork(gpu_graph graph, const gpu_node ended[2], const struct place *p) {
+    if (p->number % LAYER < 2 && ended[!p->stream])
+        gpu_graph_edge(graph, ended[!p->stream], p->node);
+}
+
 static struct part part_from(struct run *run, unsigned first) {
     const struct options *o = run->opt;
     struct part part = {.first = first, .end = first + 1, .stream = run->places[first].stream};
     if (o->segment && is_eager(&run->places[first]))
         return part;
     gpu_graph graph = gpu_graph_new();
-    gpu_node last[STREAMS_MAX] = {NULL};
+    gpu_node last[STREAMS_MAX] = {NULL}, ended[2] = {NULL};
     for (part.end = first; part.end < o->launches; part.end++) {
         struct place *p = &run->places[part.end];
         if (part.end > first && cuts(o, &part, p))
             break;
+        if (o->fork && p->number % LAYER == 0)
+            memcpy(ended, last, sizeof ended);
         last[p->stream] = p->node = add_node(graph, last[p->stream], p);
+        if (o->fork)
+            add_fork(graph, ended, p);
         if (p->record)
             last[p->stream] = gpu_graph_record(graph, p->node, p->record);
         part.changes |= changes(p);
@@ -231,6 +260,22 @@ static void issue_random(struct run *run, unsigned number) {
     run->issued++;
 }
 
+/* The second stream is forked before a layer's first launch, and joined behind the last. */
+static void issue_layers(struct run *run, unsigned step) {
+    gpu_stream first = run->streams[0], second = run->streams[1];
+    for (unsigned i = 0; i < run->opt->launches; i++) {
+        if (i % LAYER == 0) {
+            gpu_event_record(run->forks, first);
+            gpu_event_wait(run->forks, second);
+        }
+        issue(run, &run->places[i], step);
+        if (i % LAYER == LAYER - 1) {
+            gpu_event_record(run->joins, second);
+            gpu_event_wait(run->joins, first);
+        }
+    }
+}
+
 /* Values that change, from the stack, after a third and after two thirds of a step. */
 static void issue_upload(struct run *run, unsigned place, unsigned step) {
     const unsigned third = run->opt->launches / 3;
@@ -263,6 +308,8 @@ static void issue_step(struct run *run, unsigned step) {
     else if (run->opt->random)
         for (unsigned i = 0; i < run->opt->launches; i++)
             issue_random(run, i);
+    else if (run->opt->fork)
+        issue_layers(run, step);
     else
         for (unsigned i = 0; i < run->opt->launches; i++) {
             if (run->opt->upload)
@@ -313,7 +360,8 @@ static void run_steps(struct run *run) {
             gpu_event_record(run->ended_at, run->streams[0]);
         issued = now_ns();
         const double behind = o->core ? core_ratio() : 0;
-        for (unsigned i = 0; i < o->streams; i++)
+        /* With --fork the second stream is joined. */
+        for (unsigned i = 0; i < (o->fork ? 1 : o->streams); i++)
             gpu_stream_wait(run->streams[i]);
         if (step < o->warmup)
             continue;
@@ -395,7 +443,7 @@ static long resident_kb(void) {
 }
 
 static uint64_t checksum(const struct run *run, uint64_t hash) {
-    for (unsigned s = 0; s < run->opt->streams; s++) {
+    for (unsigned s = 0; s < buffers(run->opt); s++) {
         unsigned host[WORDS];
         gpu_read(host, run->state[s]);
         for (unsigned i = 0; i < sizeof host; i++)
@@ -409,6 +457,7 @@ static const char *mode_of(const struct options *o) {
            : o->loop         ? "loop"
            : o->segment      ? "segments"
            : o->graph        ? "graph"
+           : o->fork         ? "forked"
            : o->streams > 1  ? "streams"
            : o->random       ? "random"
            : o->alloc        ? "alloc"
@@ -419,18 +468,25 @@ static const char *mode_of(const struct options *o) {
                              : "plain";
 }
 
+/* The first stream of --fork is the one of --stream, and the second does not block. */
+static gpu_stream new_stream(const struct options *o, unsigned number) {
+    const bool nonblocking =
+        o->threads || o->stream == STREAM_NONBLOCKING || (o->fork ? number > 0 : o->streams > 1);
+    return !nonblocking && o->stream == STREAM_LEGACY ? NULL : gpu_stream_new(nonblocking);
+}
+
 /* Makes buffers, streams and samples of one thread's steps; its part begins at `samples`. */
 static void prepare(struct run *run, const struct options *o, struct run *all, unsigned samples) {
     run->opt = o;
     run->random = 42;
     run->host = all->host + samples, run->wall = all->wall + samples, run->gpu = all->gpu + samples;
     run->core = all->core + samples;
-    for (unsigned s = 0; s < o->streams; s++) {
+    for (unsigned s = 0; s < buffers(o); s++)
         run->state[s] = gpu_buffer();
-        if (o->stream != STREAM_LEGACY)
-            run->streams[s] =
-                gpu_stream_new(o->threads || o->streams > 1 || o->stream == STREAM_NONBLOCKING);
-    }
+    for (unsigned s = 0; s < o->streams; s++)
+        run->streams[s] = new_stream(o, s);
+    if (o->fork)
+        run->forks = gpu_event_new(0), run->joins = gpu_event_new(0);
     if (o->upload)
         run->uploaded = gpu_memory(LARGE_UPLOAD);
     if (o->events)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 enum { STREAMS_MAX = 64, THREADS_MAX = 64 };
+enum { LAYER = 8 /* launches of a layer of --fork, on both streams in turn */ };
 
 enum stream_kind { STREAM_OWN, STREAM_NONBLOCKING, STREAM_LEGACY };
 
@@ -17,6 +18,7 @@ struct options {
     bool upload; /* 4 bytes and 16 KB from pageable memory in each step */
     unsigned loop, turns, random;
     unsigned streams, run; /* streams of one thread; consecutive launches on one */
+    unsigned fork;         /* layers of a step on two streams; 0: the streams are independent */
     unsigned threads;      /* 0: the main thread does all steps */
     bool graph;
     unsigned segment; /* with graph: most launches in one graph; 0: one whole graph */

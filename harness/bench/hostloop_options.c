@@ -16,7 +16,8 @@ static const char usage_text[] =
     "                [--record-every N [--record-events N] [--record-timed]] [--upload]\n"
     "                [--graph [--segment N]] [--streams N [--run N]] [--threads N] [--stops]\n"
     "       hostloop --random N              launches in an order that never repeats\n"
-    "       hostloop --loop N --turns N      never synchronises before the end\n";
+    "       hostloop --loop N --turns N      never synchronises before the end\n"
+    "       hostloop --fork LAYERS           two streams, forked and joined in each layer\n";
 
 static void wrong(void) {
     fputs(usage_text, stderr);
@@ -56,6 +57,7 @@ static const struct numeric {
                                             NUMERIC("run", run, 1, 1000000)
                                                 NUMERIC("threads", threads, 1, THREADS_MAX)
                                                     NUMERIC("segment", segment, 1, 1000000)
+                                                        NUMERIC("fork", fork, 1, 100000)
 #undef NUMERIC
 };
 enum { NUMERICS = sizeof numerics / sizeof *numerics };
@@ -118,14 +120,19 @@ void options_parse(int argc, char **argv, struct options *o) {
     }
     /* Refuses combinations without meaning. Streams and threads have their own non-blocking
      * streams. A loop has no steps, and an order that never repeats has no graph. Segments are
-     * graphs. --stops stops between steps, and --core measures the steps of one thread. */
+     * graphs. --stops stops between steps, and --core measures the steps of one thread. The streams
+     * and launches of --fork are given. */
     if (optind != argc || (o->threads && (o->loop || o->stream || o->streams > 1)) ||
         (o->streams > 1 && o->stream) || (o->random && o->graph) || (o->segment && !o->graph) ||
         ((o->record_events || o->record_timed) && !o->record_every) ||
         ((o->alloc || o->upload) && (o->graph || o->random)) ||
         (o->events && (o->loop || o->threads || o->streams > 1)) ||
-        ((o->stops || o->core) && (o->loop || o->threads)))
+        ((o->stops || o->core) && (o->loop || o->threads)) ||
+        (o->fork && (o->loop || o->random || o->threads || o->streams > 1 || o->run > 1 ||
+                     o->segment || o->alloc || o->upload)))
         wrong();
     if (o->loop)
         o->launches = o->loop;
+    if (o->fork)
+        o->launches = o->fork * LAYER, o->streams = 2;
 }

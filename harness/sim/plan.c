@@ -324,8 +324,9 @@ static CUresult run_step(struct cusim_graph_run *run, unsigned i, struct cusim_s
     return result;
 }
 
-/* CUSIM_GRAPH_ERROR=drop:N or swap:N: each N-th launch of a graph with two or more nodes in a
- * row omits its last node, or begins with its second. For tests of tests. */
+/* CUSIM_GRAPH_ERROR=drop:N or swap:N: each N-th launch of a graph with two or more nodes omits the
+ * node that would run last, or, if its nodes are in a row, begins with its second. For tests of
+ * tests. */
 static enum { PLANT_NOTHING, PLANT_DROP, PLANT_SWAP } planted;
 static unsigned long plant_every;
 
@@ -362,7 +363,8 @@ void cusim_graph_run_execute(struct cusim_graph_run *run, struct cusim_stream *s
         return;
     }
     unsigned *left = malloc((t->n + 1) * sizeof *left), *ready = malloc((t->n + 1) * sizeof *ready);
-    unsigned n_ready = 0;
+    const bool drop = plant_now(t->n) && planted == PLANT_DROP;
+    unsigned n_ready = 0, done = 0;
     memcpy(left, t->indegree, t->n * sizeof *left);
     for (unsigned i = 0; i < t->n; i++)
         if (left[i] == 0)
@@ -370,6 +372,8 @@ void cusim_graph_run_execute(struct cusim_graph_run *run, struct cusim_stream *s
     while (n_ready > 0) {
         unsigned pick = (unsigned)(cusim_random(&stream->random) % n_ready), i = ready[pick];
         ready[pick] = ready[--n_ready];
+        if (drop && ++done == t->n)
+            break;
         if (run_step(run, i, stream) != CUDA_SUCCESS)
             break;
         for (unsigned s = t->successors_at[i]; s < t->successors_at[i + 1]; s++)

@@ -24,7 +24,7 @@ from trace_cases import case_predict, case_record  # noqa: F401  (found by its n
 LINE_PLAIN = {"steps": 300, "warmup": 50}
 PROGRAMS = ("scenarios", "slots", "launcher", "rules-by-library", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
             "large-params", "stream-attributes", "tensor-maps", "virtual-memory", "two-gpus")
-TIMED = ("decode", "variants", "hostloop", "runtime", "eager", "patched", "loop", "random", "threads", "device-printf", "linear1000", "modes", "verify", "record", "predict", "replay", "bench", "growth", "cold", "phases",
+TIMED = ("decode", "variants", "hostloop", "runtime", "eager", "patched", "fork", "loop", "random", "threads", "device-printf", "linear1000", "modes", "verify", "record", "predict", "replay", "bench", "growth", "cold", "phases",
          "llama-static", "llama-dynamic", "training")  # device-printf: how many lines come through follows the pace
 LONG = ("op-db",)  # with --full or by name only: minutes, on every core
 GROUPS = {"programs": ("cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer", "large-params",
@@ -83,6 +83,14 @@ def case_patched(lab):
     hostloop(lab, {"plain": ("plain", []), "cusplice": ("preload", [])},
              [("every 4th kernel a new scalar, every 10th a new grid, cusplice / plain", "cusplice", "plain", 0.42)],
              args=["--scalar-every", 4, "--grid-every", 10], reps=2 if lab.quick else 5)
+
+
+def case_fork(lab):
+    """60 layers of 4 launches on each of two streams, forked and joined by events; the graph by hand has the same fork and join."""
+    hostloop(lab, {"plain": ("plain", []), "cusplice": ("preload", []), "graph": ("plain", ["--graph"])},
+             [("60 layers of 4 launches on each of two streams, cusplice / plain", "cusplice", "plain", 0.40),
+              ("the same, cusplice / one graph by hand with the same fork and join", "cusplice", "graph", 1.05)],
+             args=["--fork", 60], reps=2 if lab.quick else 7)
 
 
 def case_loop(lab):

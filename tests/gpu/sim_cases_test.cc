@@ -39,6 +39,12 @@ class SimCases : public StandIns {
         return Python("run_all.py", "--only " + only);
     }
 
+    /* The exit status of run_all.py, whose host loop runs on the simulator. */
+    int Fork(const std::string &settings) {
+        Simulated("hostloop", "CUSIM_KERNELS=" + Path("LOOP_KERNELS") + " " + settings, "LOOP");
+        return Python("run_all.py", "--quick --only fork");
+    }
+
     /* The decode host in place of the one for a GPU. */
     void CarryDecode() { Simulated("decode", "CUSIM_GRAPH_RULES=measured", "DECODE"); }
 
@@ -66,6 +72,29 @@ TEST_F(SimCases, AKernelThatAGraphLosesIsSeenByEach) {
         EXPECT_EQ(Run(name, "CUSIM_GRAPH_ERROR=drop:9"), 1) << Read("log");
         EXPECT_NE(Read("out/RESULTS.md").find("**FAIL**"), std::string::npos) << name;
     }
+}
+
+/* All three forms of a program that forks and joins two streams leave the same, and a graph that
+ * loses a node is seen. How long they take says nothing here. */
+TEST_F(SimCases, AForkAndItsGraphByHandLeaveTheSame) {
+    Fork("");
+    std::string results = Read("out/RESULTS.md");
+    for (const char *over : {"cusplice / plain", "cusplice / one graph by hand"})
+        EXPECT_NE(results.find(std::string(", ") + over), std::string::npos) << results;
+    EXPECT_NE(results.find("| fork | result |"), std::string::npos) << results;
+    for (const char *wrong :
+         {"not measured", "runs to its end", "launches seen", "ops = in graphs"})
+        EXPECT_EQ(results.find(wrong), std::string::npos) << results << Read("log");
+    size_t at = results.find("| fork | result |");
+    EXPECT_NE(results.substr(at, results.find('\n', at) - at).find("| pass |"), std::string::npos)
+        << results;
+    EXPECT_EQ(Fork("CUSIM_GRAPH_ERROR=drop:9"), 1) << Read("log");
+    results = Read("out/RESULTS.md");
+    at = results.find("| fork | result |");
+    ASSERT_NE(at, std::string::npos) << results;
+    EXPECT_NE(results.substr(at, results.find('\n', at) - at).find("| **FAIL** |"),
+              std::string::npos)
+        << results;
 }
 
 /* How long it takes says nothing here: the simulator's kernels run on the processor. */
