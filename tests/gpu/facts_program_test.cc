@@ -80,6 +80,20 @@ TEST(FactsProgram, TellsWaitingFromReturning) {
               "free returns; again gives 1 CUDA_ERROR_INVALID_VALUE (the context is usable)");
 }
 
+TEST(FactsProgram, TellsEdgesOfACaptureAndWaitsForABranch) {
+    auto facts = Facts(RunFacts("--only 'fork-*'").text);
+    EXPECT_EQ(facts.size(), 8u);
+    EXPECT_EQ(facts["fork-dependencies"].find("behind an earlier node: exactly these; two nodes: "
+                                              "exactly these; none: exactly these; "),
+              0u)
+        << facts["fork-dependencies"];
+    for (const char *name : {"fork-left/untimed", "fork-left/timed"})
+        EXPECT_EQ(facts[name].find("the stream waits, "), 0u) << facts[name];
+    EXPECT_EQ(facts["fork-left-twice"].find("the stream goes on behind the second"), 0u)
+        << facts["fork-left-twice"];
+    EXPECT_EQ(facts["fork-left-late"].find("the wait passes "), 0u) << facts["fork-left-late"];
+}
+
 TEST(FactsProgram, ATrialThatCannotBeMadeSaysWhy) {
     EXPECT_EQ(RunFacts("--only pool-cost/idle", "CUSIM_FAULT=cuMemPoolCreate:1:2").text,
               "fact pool-cost/idle: not known (cuMemPoolCreate gives 2 "

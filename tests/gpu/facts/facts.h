@@ -2,8 +2,8 @@
  * The program that asks the driver for facts which rules of the library rest on. Each trial runs in
  * a child of its own and makes one line. It measures, and asserts nothing.
  *
- * main.c is the parent, lab.c what a child works with; record.c, record_cost.c, pool.c, free.c,
- * witness.c, shape.c and host.c have the trials. The parent never calls the driver.
+ * main.c is the parent, lab.c and cost.c what a child works with; record.c, record_cost.c, fork.c,
+ * pool.c, free.c, witness.c, shape.c and host.c have the trials. The parent never calls the driver.
  */
 #ifndef CUSPLICE_TESTS_GPU_FACTS_H
 #define CUSPLICE_TESTS_GPU_FACTS_H
@@ -37,8 +37,8 @@ struct fact_trial {
     int limit_ms; /* 0: FACT_LIMIT_MS */
 };
 /* Each ends with a row without a name. */
-extern const struct fact_trial fact_record[], fact_record_cost[], fact_pool[], fact_free[],
-    fact_witness[], fact_shape[], fact_host[];
+extern const struct fact_trial fact_record[], fact_record_cost[], fact_fork[], fact_pool[],
+    fact_free[], fact_witness[], fact_shape[], fact_host[];
 
 /* Runs one trial in this process and never returns. The exit status FACT_NO_DRIVER means that the
  * driver is missing or has no GPU; stderr says which. */
@@ -105,6 +105,10 @@ int fact_gate_close(CUstream stream);
 void fact_gate_open(int gate);
 
 void fact_touch(CUstream stream, CUdeviceptr target);
+/* A kernel that opens the gate, and one that spins on it: in a capture, or where it is sure that
+ * something opens the gate. */
+void fact_flag(CUstream stream, int gate);
+void fact_spin(CUstream stream, int gate);
 /* A kernel that takes some time: it looks at a word that stays 0. */
 void fact_slow(CUstream stream, unsigned long long rounds);
 /* Whether the stream is empty, or the event complete, within that time; another error ends the
@@ -127,7 +131,20 @@ CUgraphNode fact_chain_touch(struct fact_chain *chain);
 CUgraphNode fact_chain_spin(struct fact_chain *chain, int gate);
 CUgraphNode fact_chain_slow(struct fact_chain *chain, unsigned long long rounds);
 CUgraphNode fact_chain_record(struct fact_chain *chain, CUevent event);
+/* A node that spins on a gate spins on another one in later launches. */
+void fact_spin_patch(CUgraphExec exec, CUgraphNode node, int gate);
 CUgraphExec fact_chain_exec(struct fact_chain *chain);
 CUgraphExec fact_touches(int nodes);
+
+/* ---- what forms of the same work cost (cost.c) ---- */
+
+struct fact_form {
+    const char *name;
+    void (*run)(const void *work); /* on lab.a */
+    const void *work;
+    double host, gpu; /* set by fact_forms: median us of one run */
+};
+/* Measures up to eight forms, in turn, and says what each takes. */
+void fact_forms(struct fact_form *forms, int count);
 
 #endif

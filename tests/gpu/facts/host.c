@@ -1,6 +1,6 @@
 /*
  * What host functions and small uploads cost as nodes, and between graphs. Only the thread of the
- * trial runs it, but for the host function. Forms alternate; the medians are printed.
+ * trial runs it, but for the host function.
  */
 #include "tests/gpu/facts/facts.h"
 
@@ -9,66 +9,30 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { KERNELS = 10, ROUNDS = 200, SMALL = 4, LARGE = 16384 };
+enum { KERNELS = 10, SMALL = 4, LARGE = 16384 };
 
 static void nothing(void *data) {
     (void)data;
 }
 
-struct form {
-    const char *name;
+/* What a form issues. */
+struct work {
     CUgraphExec first, second; /* second may be NULL */
     bool function;             /* cuLaunchHostFunc in between */
     unsigned upload;           /* bytes of a pageable copy in front */
-    double host[ROUNDS], gpu[ROUNDS];
 };
 
 static unsigned char pageable[LARGE];
 
-static void form_run(const struct form *form) {
-    if (form->upload)
-        cu.cuMemcpyHtoDAsync_v2(lab.memory + 65536, pageable, form->upload, lab.a);
-    cu.cuGraphLaunch(form->first, lab.a);
-    if (form->function)
+static void issue(const void *data) {
+    const struct work *work = data;
+    if (work->upload)
+        cu.cuMemcpyHtoDAsync_v2(lab.memory + 65536, pageable, work->upload, lab.a);
+    cu.cuGraphLaunch(work->first, lab.a);
+    if (work->function)
         cu.cuLaunchHostFunc(lab.a, nothing, NULL);
-    if (form->second)
-        cu.cuGraphLaunch(form->second, lab.a);
-}
-
-static void forms_measure(struct form *forms, int count) {
-    CUevent begin = fact_event(0), end = fact_event(0);
-    for (int r = -5; r < ROUNDS; r++) {
-        for (int f = 0; f < count; f++) {
-            fact_step("launching");
-            double from = fact_now_us();
-            form_run(&forms[f]);
-            if (r >= 0)
-                forms[f].host[r] = fact_now_us() - from;
-            CALL(cuStreamSynchronize, (lab.a));
-        }
-    }
-    for (int r = 0; r < ROUNDS; r++) {
-        for (int f = 0; f < count; f++) {
-            float ms = 0;
-            CALL(cuEventRecord, (begin, lab.a));
-            form_run(&forms[f]);
-            CALL(cuEventRecord, (end, lab.a));
-            CALL(cuStreamSynchronize, (lab.a));
-            CALL(cuEventElapsedTime, (&ms, begin, end));
-            forms[f].gpu[r] = ms * 1000.0;
-        }
-    }
-}
-
-static void forms_say(struct form *forms, int count, const char *detail) {
-    char text[600];
-    int used = 0;
-    for (int f = 0; f < count; f++)
-        used += snprintf(text + used, sizeof text - (size_t)used, "%s%s: host %.2f, GPU %.1f",
-                         f ? "; " : "", forms[f].name, fact_median(forms[f].host, ROUNDS),
-                         fact_median(forms[f].gpu, ROUNDS));
-    fact_say("%s", text);
-    fact_detail("%s", detail);
+    if (work->second)
+        cu.cuGraphLaunch(work->second, lab.a);
 }
 
 /* Two times KERNELS kernels with a host node in between. */
@@ -86,17 +50,18 @@ static CUgraphExec with_host_node(void) {
 
 static void host_node(int arg) {
     (void)arg;
-    static struct form forms[4];
-    forms[0] = (struct form){.name = "without", .first = fact_touches(2 * KERNELS)};
-    forms[1] = (struct form){.name = "host node", .first = with_host_node()};
-    forms[2] = (struct form){.name = "cuLaunchHostFunc between two graphs",
-                             .first = fact_touches(KERNELS),
-                             .second = fact_touches(KERNELS),
-                             .function = true};
-    forms[3] = (struct form){
-        .name = "two graphs", .first = fact_touches(KERNELS), .second = fact_touches(KERNELS)};
-    forms_measure(forms, 4);
-    forms_say(forms, 4, "us for 20 kernels");
+    CUgraphExec half = fact_touches(KERNELS), other_half = fact_touches(KERNELS);
+    const struct work without = {.first = fact_touches(2 * KERNELS)},
+                      node = {.first = with_host_node()},
+                      call = {.first = half, .second = other_half, .function = true},
+                      halves = {.first = half, .second = other_half};
+    struct fact_form forms[] = {
+        {.name = "without", .run = issue, .work = &without},
+        {.name = "host node", .run = issue, .work = &node},
+        {.name = "cuLaunchHostFunc between two graphs", .run = issue, .work = &call},
+        {.name = "two graphs", .run = issue, .work = &halves}};
+    fact_forms(forms, 4);
+    fact_detail("us for 20 kernels");
 }
 
 static CUgraphExec with_upload(const void *pinned, unsigned bytes) {
@@ -116,16 +81,20 @@ static CUgraphExec with_upload(const void *pinned, unsigned bytes) {
 
 static void upload(int arg) {
     (void)arg;
-    static struct form forms[5];
     void *pinned = NULL;
     CALL(cuMemHostAlloc, (&pinned, LARGE, 0));
-    forms[0] = (struct form){.name = "without", .first = fact_touches(KERNELS)};
-    forms[1] = (struct form){.name = "node of 4 bytes", .first = with_upload(pinned, SMALL)};
-    forms[2] = (struct form){.name = "node of 16 KB", .first = with_upload(pinned, LARGE)};
-    forms[3] = (struct form){.name = "pageable 4 bytes", .first = forms[0].first, .upload = SMALL};
-    forms[4] = (struct form){.name = "pageable 16 KB", .first = forms[0].first, .upload = LARGE};
-    forms_measure(forms, 5);
-    forms_say(forms, 5, "us for 10 kernels, a copy in front");
+    const struct work without = {.first = fact_touches(KERNELS)},
+                      small = {.first = with_upload(pinned, SMALL)},
+                      large = {.first = with_upload(pinned, LARGE)},
+                      pageable_small = {.first = without.first, .upload = SMALL},
+                      pageable_large = {.first = without.first, .upload = LARGE};
+    struct fact_form forms[] = {{.name = "without", .run = issue, .work = &without},
+                                {.name = "node of 4 bytes", .run = issue, .work = &small},
+                                {.name = "node of 16 KB", .run = issue, .work = &large},
+                                {.name = "pageable 4 bytes", .run = issue, .work = &pageable_small},
+                                {.name = "pageable 16 KB", .run = issue, .work = &pageable_large}};
+    fact_forms(forms, 5);
+    fact_detail("us for 10 kernels, a copy in front");
 }
 
 /* A copy from pageable memory behind a gate, whose source changes once the call is back. */

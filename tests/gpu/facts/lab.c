@@ -157,16 +157,31 @@ CUdeviceptr fact_gate_word(int gate) {
     return lab.words + (CUdeviceptr)gate * FACT_WORD_STEP * sizeof(unsigned);
 }
 
+static void word_set(CUstream stream, CUdeviceptr word) {
+    unsigned one = 1;
+    void *parameters[] = {&word, &one};
+    CALL(cuLaunchKernel, (lab.set_flag, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+}
+
+static void word_spin(CUstream stream, CUdeviceptr word, unsigned long long rounds) {
+    unsigned one = 1;
+    CUdeviceptr out = lab.memory + 64;
+    void *parameters[] = {&word, &one, &rounds, &out};
+    CALL(cuLaunchKernel, (lab.spin, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+}
+
+void fact_flag(CUstream stream, int gate) {
+    word_set(stream, fact_gate_word(gate));
+}
+
+void fact_spin(CUstream stream, int gate) {
+    word_spin(stream, fact_gate_word(gate), ROUNDS);
+}
+
 int fact_gate_close(CUstream stream) {
     int gate = fact_gate();
-    unsigned one = 1;
-    unsigned long long rounds = ROUNDS;
-    CUdeviceptr flag = fact_gate_word(gate), begun = fact_gate_word(FACT_GATES + gate),
-                out = lab.memory + 64;
-    void *said[] = {&begun, &one};
-    void *spun[] = {&flag, &one, &rounds, &out};
-    CALL(cuLaunchKernel, (lab.set_flag, 1, 1, 1, 1, 1, 1, 0, stream, said, NULL));
-    CALL(cuLaunchKernel, (lab.spin, 1, 1, 1, 1, 1, 1, 0, stream, spun, NULL));
+    word_set(stream, fact_gate_word(FACT_GATES + gate));
+    fact_spin(stream, gate);
     for (int i = 0; !device_words[(FACT_GATES + gate) * FACT_WORD_STEP]; i++) {
         if (i == 3000)
             fact_give_up("a gate's kernel that does not begin", CUDA_ERROR_LAUNCH_TIMEOUT);
@@ -190,10 +205,7 @@ void fact_touch(CUstream stream, CUdeviceptr target) {
 }
 
 void fact_slow(CUstream stream, unsigned long long rounds) {
-    unsigned one = 1;
-    CUdeviceptr out = lab.memory + 64;
-    void *parameters[] = {&lab.zero, &one, &rounds, &out};
-    CALL(cuLaunchKernel, (lab.spin, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+    word_spin(stream, lab.zero, rounds);
 }
 
 bool fact_done(CUstream stream, int ms) {
@@ -243,15 +255,19 @@ struct fact_chain fact_chain(void) {
     return chain;
 }
 
+static CUDA_KERNEL_NODE_PARAMS kernel_node(CUfunction function, void **parameters) {
+    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+                                     .gridDimX = 1,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = 1,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = parameters};
+}
+
 CUgraphNode fact_chain_kernel(struct fact_chain *chain, CUfunction function, void **parameters) {
-    CUDA_KERNEL_NODE_PARAMS node = {.func = function,
-                                    .gridDimX = 1,
-                                    .gridDimY = 1,
-                                    .gridDimZ = 1,
-                                    .blockDimX = 1,
-                                    .blockDimY = 1,
-                                    .blockDimZ = 1,
-                                    .kernelParams = parameters};
+    CUDA_KERNEL_NODE_PARAMS node = kernel_node(function, parameters);
     CUgraphNode before = chain->last;
     CALL(cuGraphAddKernelNode_v2, (&chain->last, chain->graph, &before, before != NULL, &node));
     return chain->last;
@@ -278,6 +294,15 @@ CUgraphNode fact_chain_slow(struct fact_chain *chain, unsigned long long rounds)
     return chain_spin(chain, lab.zero, rounds);
 }
 
+void fact_spin_patch(CUgraphExec exec, CUgraphNode node, int gate) {
+    unsigned one = 1;
+    unsigned long long rounds = ROUNDS;
+    CUdeviceptr word = fact_gate_word(gate), out = lab.memory + 64;
+    void *parameters[] = {&word, &one, &rounds, &out};
+    CUDA_KERNEL_NODE_PARAMS params = kernel_node(lab.spin, parameters);
+    CALL(cuGraphExecKernelNodeSetParams_v2, (exec, node, &params));
+}
+
 CUgraphNode fact_chain_record(struct fact_chain *chain, CUevent event) {
     CUgraphNode before = chain->last;
     CALL(cuGraphAddEventRecordNode, (&chain->last, chain->graph, &before, before != NULL, event));
@@ -302,15 +327,12 @@ CUgraphExec fact_touches(int nodes) {
 /* Each kernel has run once: a first launch may load it, and loading waits for the GPU. */
 static void kernels_load(void) {
     CUmodule module = NULL;
-    unsigned one = 1;
-    CUdeviceptr target = lab.memory;
-    void *flag[] = {&target, &one};
     CALL(cuModuleLoadData, (&module, gate_ptx));
     CALL(cuModuleGetFunction, (&lab.touch, module, "touch"));
     CALL(cuModuleGetFunction, (&lab.set_flag, module, "set_flag"));
     CALL(cuModuleGetFunction, (&lab.spin, module, "spin_until"));
     fact_touch(lab.a, lab.memory);
-    CALL(cuLaunchKernel, (lab.set_flag, 1, 1, 1, 1, 1, 1, 0, lab.a, flag, NULL));
+    word_set(lab.a, lab.memory);
     fact_slow(lab.a, 1);
     CALL(cuStreamSynchronize, (lab.a));
 }

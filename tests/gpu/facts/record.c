@@ -18,9 +18,6 @@ static void record_node(int flags) {
     CUevent event = fact_event_done((unsigned)flags);
     struct fact_chain chain = fact_chain();
     int second = fact_gate();
-    unsigned one = 1;
-    CUdeviceptr word = fact_gate_word(second);
-    void *open[] = {&word, &one};
     fact_chain_touch(&chain);
     fact_chain_record(&chain, event);
     fact_chain_spin(&chain, second);
@@ -29,7 +26,7 @@ static void record_node(int flags) {
     CALL(cuGraphLaunch, (exec, lab.a));
     CUresult before = fact_query(event);
     CALL(cuStreamWaitEvent, (lab.b, event, 0));
-    CALL(cuLaunchKernel, (lab.set_flag, 1, 1, 1, 1, 1, 1, 0, lab.b, open, NULL));
+    fact_flag(lab.b, second);
     bool early = fact_done(lab.b, SOON_MS);
     fact_gate_open(first);
     bool ended = fact_done(lab.a, LONG_MS);

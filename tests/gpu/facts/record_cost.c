@@ -1,21 +1,19 @@
 /*
  * Experiment 1: what a record node costs the host and the GPU, against records between launches.
- * Only the thread of the trial runs it. Forms alternate within a round; the medians are printed.
+ * Only the thread of the trial runs it.
  */
 #include "tests/gpu/facts/facts.h"
 
 #include <stdio.h>
 
-enum { KERNELS = 100, HOST_ROUNDS = 150, GPU_ROUNDS = 40, FORMS = 6, PIECES = 12 };
+enum { KERNELS = 100, FORMS = 6, PIECES = 12 };
 
-struct form {
-    const char *name;
-    CUgraphExec execs[PIECES + 1];
+/* What a form launches. */
+struct work {
+    CUgraphExec execs[PIECES];
     int count;
     CUevent between[PIECES]; /* recorded behind each exec; NULL: not */
-    double host[HOST_ROUNDS], gpu[GPU_ROUNDS];
 };
-static struct form forms[FORMS];
 
 static CUgraphExec with_records(int records, unsigned flags) {
     struct fact_chain chain = fact_chain();
@@ -27,74 +25,41 @@ static CUgraphExec with_records(int records, unsigned flags) {
     return fact_chain_exec(&chain);
 }
 
-static void launch(struct form *form) {
-    for (int i = 0; i < form->count; i++) {
-        cu.cuGraphLaunch(form->execs[i], lab.a);
-        if (form->between[i % PIECES])
-            cu.cuEventRecord(form->between[i % PIECES], lab.a);
-    }
-}
-
-static void forms_make(void) {
-    static const struct {
-        const char *name;
-        int records;
-        unsigned flags;
-    } made[] = {{"0", 0, 0},
-                {"12 timed", 12, 0},
-                {"12 untimed", 12, CU_EVENT_DISABLE_TIMING},
-                {"100 timed", 100, 0},
-                {"100 untimed", 100, CU_EVENT_DISABLE_TIMING}};
-    for (int f = 0; f < FORMS - 1; f++) {
-        forms[f].name = made[f].name;
-        forms[f].execs[0] = with_records(made[f].records, made[f].flags);
-        forms[f].count = 1;
-    }
-    struct form *pieces = &forms[FORMS - 1];
-    pieces->name = "12 graphs and 12 timed cuEventRecord";
-    pieces->count = PIECES;
-    for (int i = 0; i < PIECES; i++) {
-        pieces->execs[i] = fact_touches((i + 1) * KERNELS / PIECES - i * KERNELS / PIECES);
-        pieces->between[i] = fact_event(0);
-    }
-}
-
-static void rounds_run(void) {
-    CUevent begin = fact_event(0), end = fact_event(0);
-    for (int r = -5; r < HOST_ROUNDS; r++) {
-        for (int f = 0; f < FORMS; f++) {
-            fact_step("launching");
-            double from = fact_now_us();
-            launch(&forms[f]);
-            if (r >= 0)
-                forms[f].host[r] = fact_now_us() - from;
-            CALL(cuStreamSynchronize, (lab.a));
-        }
-    }
-    for (int r = 0; r < GPU_ROUNDS; r++) {
-        for (int f = 0; f < FORMS; f++) {
-            float ms = 0;
-            CALL(cuEventRecord, (begin, lab.a));
-            launch(&forms[f]);
-            CALL(cuEventRecord, (end, lab.a));
-            CALL(cuStreamSynchronize, (lab.a));
-            CALL(cuEventElapsedTime, (&ms, begin, end));
-            forms[f].gpu[r] = ms * 1000.0;
-        }
+static void launch(const void *data) {
+    const struct work *work = data;
+    for (int i = 0; i < work->count; i++) {
+        cu.cuGraphLaunch(work->execs[i], lab.a);
+        if (work->between[i])
+            cu.cuEventRecord(work->between[i], lab.a);
     }
 }
 
 static void cost(int arg) {
     (void)arg;
-    char text[600];
-    int used = 0;
-    forms_make();
-    rounds_run();
-    for (int f = 0; f < FORMS; f++)
-        used += snprintf(text + used, sizeof text - (size_t)used, "%s%s: host %.2f, GPU %.1f",
-                         f ? "; " : "", forms[f].name, fact_median(forms[f].host, HOST_ROUNDS),
-                         fact_median(forms[f].gpu, GPU_ROUNDS));
-    fact_say("%s", text);
+    static const struct {
+        const char *name;
+        int records;
+        unsigned flags;
+    } made[FORMS - 1] = {{"0", 0, 0},
+                         {"12 timed", 12, 0},
+                         {"12 untimed", 12, CU_EVENT_DISABLE_TIMING},
+                         {"100 timed", 100, 0},
+                         {"100 untimed", 100, CU_EVENT_DISABLE_TIMING}};
+    struct work works[FORMS] = {{.count = 0}}, *pieces = &works[FORMS - 1];
+    struct fact_form forms[FORMS];
+    for (int f = 0; f < FORMS - 1; f++) {
+        works[f].execs[0] = with_records(made[f].records, made[f].flags);
+        works[f].count = 1;
+        forms[f] = (struct fact_form){.name = made[f].name, .run = launch, .work = &works[f]};
+    }
+    forms[FORMS - 1] = (struct fact_form){
+        .name = "12 graphs and 12 timed cuEventRecord", .run = launch, .work = pieces};
+    pieces->count = PIECES;
+    for (int i = 0; i < PIECES; i++) {
+        pieces->execs[i] = fact_touches((i + 1) * KERNELS / PIECES - i * KERNELS / PIECES);
+        pieces->between[i] = fact_event(0);
+    }
+    fact_forms(forms, FORMS);
     fact_detail("us a launch of %d kernels, by record nodes", KERNELS);
 }
 

@@ -195,7 +195,34 @@ static void record_node(struct gate *g) {
     TRY(cuStreamDestroy_v2, (stream));
 }
 
-/* Such a node is given another event while its exec is in flight. */
+/* The event of a branch's last node. */
+static void event_create(struct gate *g) {
+    relaxed(g);
+    MEASURE(STEP(cuEventCreate, (OUT(CUevent, 0), CU_EVENT_DISABLE_TIMING)));
+    TRY(cuEventDestroy_v2, (*OUT(CUevent, 0)));
+}
+
+/* A stream waits for an event that a node of a graph behind the gate records, and for one that a
+ * stream does. */
+static void stream_wait(struct gate *g) {
+    relaxed(g);
+    CUgraphNode node = NULL, record = NULL;
+    CUgraph graph = gate_graph(g, NODES, &node);
+    CUevent left = gate_event(g, CU_EVENT_DISABLE_TIMING);
+    TRY(cuGraphAddEventRecordNode, (&record, graph, &node, 1, left));
+    CUgraphExec exec = gate_exec(g, graph);
+    CUevent event = gate_event_behind(g);
+    TRY(cuGraphLaunch, (exec, g->busy));
+    MEASURE(STEP(cuStreamWaitEvent, (g->side, left, 0));
+            STEP(cuStreamWaitEvent, (g->side, event, 0)));
+    TRY(cuCtxSynchronize, ());
+    TRY(cuGraphExecDestroy, (exec));
+    TRY(cuGraphDestroy, (graph));
+    TRY(cuEventDestroy_v2, (left));
+    TRY(cuEventDestroy_v2, (event));
+}
+
+/* The node of record_node is given another event while its exec is in flight. */
 static void set_event(struct gate *g) {
     relaxed(g);
     CUgraphNode node = NULL, record = NULL;
@@ -439,6 +466,8 @@ const struct gate_row gate_own_rows[] = {
     {"own:set-params-in-flight", "OWN", set_params_in_flight, NULL, false},
     {"own:record-node", "OWN", record_node, NULL, false},
     {"own:set-event", "OWN", set_event, NULL, false},
+    {"own:event-create", "OWN", event_create, NULL, false},
+    {"own:stream-wait", "OWN", stream_wait, NULL, false},
     {"own:launch", "OWN", launch, NULL, false},
     {"own:launch-first", "OWN", launch_first, NULL, false},
     {"own:launch-kinds", "OWN", launch_kinds, NULL, false},
