@@ -62,6 +62,41 @@ bool cus_branch_is_joined(struct cus_engine *engine, const struct cus_engine *ho
     return is;
 }
 
+/* ---- which one is the side stream? ----
+ *
+ * Of two streams that wait for each other in turn, each could be a branch of the other. The one that
+ * waits first is the side stream. If it is not joined when the host waits, or when a call names it,
+ * the two change places. */
+
+enum { UNJOINED = 3, TURNS = 2 };
+
+void cus_branch_waited(struct cus_engine *engine, const struct cus_engine *other) {
+    if (__atomic_load_n(&other->side_of, __ATOMIC_RELAXED) != engine &&
+        !__atomic_load_n(&engine->side_of, __ATOMIC_RELAXED))
+        __atomic_store_n(&engine->side_of, other, __ATOMIC_RELAXED);
+}
+
+static bool is_side(const struct cus_engine *engine, const struct cus_engine *home) {
+    return __atomic_load_n(&engine->side_of, __ATOMIC_RELAXED) == home &&
+           __atomic_load_n(&engine->turned, __ATOMIC_RELAXED) <= TURNS;
+}
+
+static void not_joined(struct cus_engine *home, struct cus_engine *engine) {
+    if (__atomic_add_fetch(&engine->unjoined, 1, __ATOMIC_RELAXED) < UNJOINED)
+        return;
+    __atomic_store_n(&engine->unjoined, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->side_of, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&home->side_of, engine, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&engine->turned, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&home->turned, 1, __ATOMIC_RELAXED);
+}
+
+void cus_branch_step_ends(struct cus_engine *home) {
+    for (unsigned b = 1; b <= CUS_BRANCHES; b++)
+        if (home->branches[b].open)
+            not_joined(home, home->branches[b].engine);
+}
+
 /* ---- may a stream be a branch? ---- */
 
 /* Work of a blocking stream is tied to the legacy stream, and the home's work must be too. What is
@@ -87,7 +122,8 @@ static bool has_calls(void) {
 }
 
 bool cus_branch_may_fork(struct cus_engine *engine, struct cus_engine *home) {
-    if (engine->context != home->context || !ties_fit(engine, home) || !is_mine(engine) ||
+    if (!is_side(engine, home) || engine->context != home->context || !ties_fit(engine, home) ||
+        !is_mine(engine) ||
         !has_calls() || __atomic_load_n(&cus_process.no_branches, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED))
@@ -136,8 +172,10 @@ void cus_branch_leave(struct cus_engine *home, struct cus_engine *engine) {
         pay(branch);
         cus_context_leave(pushed);
     }
-    if (branch->open)
+    if (branch->open) {
         cus_branch_joined(engine, NULL, 0);
+        not_joined(home, engine);
+    }
     branch->open = branch->owes = false;
     __atomic_store_n(&engine->home, NULL, __ATOMIC_SEQ_CST);
     __atomic_sub_fetch(&cus_process.branches, 1, __ATOMIC_RELAXED);
@@ -224,6 +262,7 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
         to->forks = ++home->forks;
     } else if (from && from->at == record->ops) {
         from->open = false;
+        __atomic_store_n(&from->engine->unjoined, 0, __ATOMIC_RELAXED);
     }
     call->place = (struct cus_place_of_op){
         .branch = to ? (uint8_t)(to - home->branches) : 0,

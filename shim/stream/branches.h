@@ -21,6 +21,11 @@ void cus_branch_joined(struct cus_engine *engine, struct cus_engine *home, uint6
 /* Did `home` wait for all that the stream has done, and nothing else since? */
 bool cus_branch_is_joined(struct cus_engine *engine, const struct cus_engine *home);
 
+/* The first stream waits for the other one, by the program's own call. */
+void cus_branch_waited(struct cus_engine *engine, const struct cus_engine *other);
+/* The host has seen the end of the home's work. Home's lock held. */
+void cus_branch_step_ends(struct cus_engine *home);
+
 /* ---- ops; the home's lock is held ---- */
 
 /* May the stream become a branch of the home, as far as one can tell without its lock? Called

@@ -31,7 +31,7 @@ static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_
     enum cus_family family = cus_ranges_family(m->dst, m->width * m->elem);
     if (!is_device(family))
         return NULL;
-    return cus_kinds_call_kind(engine->context, &(struct cus_call_kind){
+    return cus_kinds_call_kind(engine->context, &(struct cus_kind_of_call){
                                                     .type = CUS_OP_MEMSET,
                                                     .elem = (uint8_t)m->elem,
                                                     .dst_family = (uint8_t)family,
@@ -82,7 +82,7 @@ static struct cus_kind *copy_kind(struct cus_engine *engine, struct cus_call *ca
     if (c->bytes == 0)
         return NULL;
     enum cus_family dst = cus_ranges_family(c->dst, c->bytes);
-    struct cus_call_kind of = {
+    struct cus_kind_of_call of = {
         .type = CUS_OP_COPY,
         .copy_form = (uint8_t)c->form,
         .dst_family = (uint8_t)dst,
@@ -114,7 +114,7 @@ static struct cus_kind *copy_kind(struct cus_engine *engine, struct cus_call *ca
 
 /* The kind of a wait for an event, which is an edge of the graph. */
 static struct cus_kind *wait_kind(struct cus_engine *engine, const struct cus_call *call) {
-    return cus_kinds_call_kind(engine->context, &(struct cus_call_kind){
+    return cus_kinds_call_kind(engine->context, &(struct cus_kind_of_call){
                                                     .type = CUS_OP_WAIT,
                                                     .abi = call->stream.abi,
                                                     .place = call->place,
@@ -128,7 +128,7 @@ static struct cus_kind *record_kind(struct cus_engine *engine, const struct cus_
     if (r->context != engine->context->handle || !driver->cuEventRecord ||
         !driver->cuEventRecordWithFlags || !driver->cuGraphExecEventRecordNodeSetEvent)
         return NULL;
-    return cus_kinds_call_kind(engine->context, &(struct cus_call_kind){
+    return cus_kinds_call_kind(engine->context, &(struct cus_kind_of_call){
                                                     .type = CUS_OP_RECORD,
                                                     .abi = r->stream.abi,
                                                     .place = call->place,

@@ -8,6 +8,7 @@
 #include "shim/stream/branches.h"
 #include "shim/stream/events.h"
 #include "shim/stream/flush.h"
+#include "shim/stream/registry.h"
 #include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
 
@@ -137,9 +138,15 @@ bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigne
     return engine && cus_events_find(record->event, &record->context, &record->generation);
 }
 
+/* The engine of a stream, made if it is new, so that the first record and wait are known. */
+static struct cus_engine *engine_of(struct cus_stream_ref stream) {
+    return __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER
+               ? cus_registry_find(&cus_thread_self, stream, current_context())
+               : NULL;
+}
+
 void cus_engine_recorded(const struct cus_record *record) {
-    struct cus_engine *engine =
-        cus_streams_peek(&cus_thread_self, record->stream, current_context());
+    struct cus_engine *engine = engine_of(record->stream);
     struct cus_event_place place = {.engine = engine, .stream = engine};
     if (engine)
         place.position = cus_branch_position(engine);
@@ -177,8 +184,10 @@ bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
 void cus_engine_waited(const struct cus_wait *wait) {
     struct cus_event_record last = cus_events_last(wait->event);
     struct cus_engine *from = last.place.stream;
-    struct cus_engine *to = cus_streams_peek(&cus_thread_self, wait->stream, current_context());
-    if (to && from && to != from && !last.named && last.place.position &&
-        last.place.position == cus_branch_position(from))
+    struct cus_engine *to = engine_of(wait->stream);
+    if (!to || !from || to == from || last.named)
+        return;
+    cus_branch_waited(to, from);
+    if (last.place.position && last.place.position == cus_branch_position(from))
         cus_branch_joined(from, to, last.place.position);
 }

@@ -310,6 +310,7 @@ static void end_step(struct cus_engine *engine) {
     if ((!CUS_HAZARD(F9) ||
          __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self) &&
         !engine->view.segment && engine->view.step_ops) {
+        cus_branch_step_ends(engine);
         cus_step_covered(engine);
         cus_plan_step_end(cus_engine_plan(engine));
         cus_record_step();

@@ -305,7 +305,7 @@ static struct cus_kind *call_kind(struct cus_context *context, struct cus_kind_k
     return entry ? &entry->kind : NULL;
 }
 
-struct cus_kind *cus_kinds_call_kind(struct cus_context *context, const struct cus_call_kind *of) {
+struct cus_kind *cus_kinds_call_kind(struct cus_context *context, const struct cus_kind_of_call *of) {
     struct cus_kind_key key = {
         .type = (uint8_t)of->type,
         .elem = of->elem,
@@ -316,7 +316,7 @@ struct cus_kind *cus_kinds_call_kind(struct cus_context *context, const struct c
     return call_kind(context, &key, of->type, of->abi);
 }
 
-struct cus_kind *cus_kinds_value(struct cus_context *context, const struct cus_call_kind *of) {
+struct cus_kind *cus_kinds_value(struct cus_context *context, const struct cus_kind_of_call *of) {
     struct cus_kind_key key = {
         .type = CUS_OP_MEMSET,
         .elem = of->elem,

@@ -86,15 +86,15 @@ const char *cus_kinds_name(struct cus_context *context, const void *handle,
 /* The name of the call that asks for this memset, copy, record or wait. */
 const char *cus_kinds_call(enum cus_op_type type, uint8_t elem, uint8_t copy_form);
 /* What makes memsets, copies, records and waits differ. */
-struct cus_call_kind {
+struct cus_kind_of_call {
     enum cus_op_type type;
     uint8_t elem, copy_form, dst_family, src_family;
     enum cus_abi abi;
     struct cus_place_of_op place;
 };
-struct cus_kind *cus_kinds_call_kind(struct cus_context *context, const struct cus_call_kind *of);
+struct cus_kind *cus_kinds_call_kind(struct cus_context *context, const struct cus_kind_of_call *of);
 /* The kind of a copy of `elem` (1, 2 or 4) bytes of pageable memory, whose node is a memset. */
-struct cus_kind *cus_kinds_value(struct cus_context *context, const struct cus_call_kind *of);
+struct cus_kind *cus_kinds_value(struct cus_context *context, const struct cus_kind_of_call *of);
 /* Asks the rules about every call that is a memset, a copy, a record or a wait. Called once, when
  * the engine starts. */
 void cus_kinds_ask_rules(void);

@@ -209,6 +209,10 @@ struct cus_engine {
     /* As a side stream: the only thread that has used it, &cus_many_threads for several. Atomic. */
     const void *user;
     uint64_t calls; /* atomic: calls that gave the stream work and were no ops */
+    /* Atomic: the stream that it forks from, by the first wait between the two; how often in a row
+     * the branch was not joined when it had to be; and how often the two changed places. */
+    const struct cus_engine *side_of;
+    uint32_t unjoined, turned;
     /* Lock of branches.c: this stream is joined to that engine's, if it has not moved since. */
     struct cus_join {
         struct cus_engine *home;
