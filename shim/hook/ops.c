@@ -123,8 +123,19 @@ static CUresult straight(CUresult result) {
             (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_))                         \
         return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);         \
     }                                                                                              \
+    /* Defers the expected launch on a side stream. */                                             \
+    NOINLINE bool branch_##symbol(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, \
+                                  unsigned int bx, unsigned int by, unsigned int bz,               \
+                                  unsigned int shared, CUstream stream_, void **params_) {         \
+        cus_thread_self.depth = 1;                                                                 \
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);                                                   \
+        bool deferred = cus_hot_branch(f, (struct cus_dims){{gx, gy, gz, bx, by, bz, shared}},     \
+                                       stream_, params_);                                          \
+        cus_thread_self.depth = 0;                                                                 \
+        return deferred;                                                                           \
+    }                                                                                              \
     /* Takes launches on a stream on which this thread has no ops deferred; the stream may be      \
-     * demoted. */                                                                                 \
+     * demoted, or a side stream. */                                                               \
     FROM_ENTRY(passed, symbol)                                                                     \
     CUresult cus_passed_##symbol(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,  \
                                  unsigned int bx, unsigned int by, ON_STACK(unsigned int) bz,      \
@@ -134,6 +145,9 @@ static CUresult straight(CUresult result) {
         struct cus_engine *engine = NULL;                                                          \
         if (!cus_hot_pending())                                                                    \
             engine = cus_hot_may_pass(stream_, abi_, CUS_OP_LAUNCH, f, &left);                     \
+        else if (__atomic_load_n(&cus_process.branches, __ATOMIC_RELAXED) &&                       \
+                 branch_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_))             \
+            return CUDA_SUCCESS;                                                                   \
         if (!engine && !cus_hot_elsewhere(stream_, abi_))                                          \
             return long_##symbol(f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_);     \
         if (!engine || __builtin_expect(!cus_hot_passes_only(engine, left, CUS_OP_LAUNCH, f), 0))  \

@@ -60,7 +60,7 @@ const struct cus_expected cus_expect_nothing = {.plain = &cus_expect_nothing};
 static struct cus_expected expect(const struct cus_kind *kind) {
     struct cus_expected expected = {.plain = &cus_expect_nothing, .kind = kind};
     const struct cus_layout *layout = kind->type == CUS_OP_LAUNCH ? kind->layout : NULL;
-    if (layout && !kind->n_attrs && !kind->cooperative)
+    if (layout && !kind->n_attrs && !kind->cooperative && !kind->branch)
         expected.plain = kind->handle;
     uint32_t words = 0;
     while (layout && words < layout->n && layout->arguments[words].size == 8 &&
@@ -73,14 +73,11 @@ static struct cus_expected expect(const struct cus_kind *kind) {
     return expected;
 }
 
-/* The last op of a segment never takes the hot path, since the segment is launched with it; nor
- * does an op on another stream. */
+/* The last op of a segment never takes the hot path, since the segment is launched with it. */
 static void fill_expected(uint8_t *image, const struct cus_segment *segment, uint32_t i,
                           bool known) {
     *cus_image_expected(image, segment, i) =
-        known && i + 1 < segment->n && !segment->places[i].kind->branch
-            ? expect(segment->places[i].kind)
-            : cus_expect_nothing;
+        known && i + 1 < segment->n ? expect(segment->places[i].kind) : cus_expect_nothing;
 }
 
 /* The hot path writes to such a block, so the block shares no cache line with other data. */

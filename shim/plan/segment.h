@@ -54,8 +54,8 @@ struct cus_place {
 /* Stands in front of each op of an image. The hot path compares it in this order. Behind it come
  * shape and params (struct cus_values), then the next op. */
 struct cus_expected {
-    /* The function, if a launch of it without any attribute is expected. Otherwise an address at
-     * which no function is. */
+    /* The function, if a launch of it without any attribute is expected on the segment's own
+     * stream. Otherwise an address at which no function is. */
     const void *plain;
     const struct cus_kind *kind; /* NULL: no op takes the hot path here */
     uint32_t bytes;              /* to the next op's entry */

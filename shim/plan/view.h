@@ -56,9 +56,11 @@ static inline uint32_t cus_plan_deferred(const struct cus_plan_view *view) {
  * neither its first nor its last op. cus_plan_took defers it. Before that, cus_plan_request stores
  * params that differ from the node's, and cus_plan_request_shape another shape. */
 
-/* The kind expected on the hot path; NULL if the next op cannot take it. */
+/* The kind expected on the hot path, on the segment's own stream; NULL if the next op cannot take
+ * it. */
 static inline const struct cus_kind *cus_plan_midst(const struct cus_plan_view *view) {
-    return view->at->kind;
+    const struct cus_kind *kind = view->at->kind;
+    return kind && !kind->branch ? kind : NULL;
 }
 /* What the node of the expected op holds. */
 static inline __attribute__((always_inline)) const struct cus_values *

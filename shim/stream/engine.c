@@ -605,6 +605,17 @@ static CUresult carry_out(struct cus_call *call) {
     return cus_call_answer(engine, result);
 }
 
+/* As carry_out. An op on a side stream leaves the look-up of the home's stream as the thread's
+ * last one, so that the ops there take the hot path. */
+static CUresult carry_out_here(struct cus_call *call) {
+    struct cus_thread *thread = &cus_thread_self;
+    struct cus_stream_ref before = thread->ref;
+    CUresult result = carry_out(call);
+    if (thread->pending && thread->cached_engine != thread->pending && call->side != thread->pending)
+        cus_registry_turn(thread, before);
+    return result;
+}
+
 static inline CUresult run(struct cus_call *call, CUresult (*go)(struct cus_call *)) {
     call->began = 0;
     if (!cus_recording())
@@ -625,7 +636,7 @@ CUresult cus_engine_launch(const struct cus_launch *launch) {
     call.type = CUS_OP_LAUNCH;
     call.stream = launch->stream;
     call.launch = launch;
-    return run(&call, carry_out);
+    return run(&call, carry_out_here);
 }
 
 CUresult cus_engine_memset(const struct cus_memset *memset) {
@@ -633,7 +644,7 @@ CUresult cus_engine_memset(const struct cus_memset *memset) {
     call.type = CUS_OP_MEMSET;
     call.stream = memset->stream;
     call.memset = memset;
-    return run(&call, memset->width && memset->height ? carry_out : cus_pass_empty);
+    return run(&call, memset->width && memset->height ? carry_out_here : cus_pass_empty);
 }
 
 CUresult cus_engine_copy(const struct cus_copy *copy) {
@@ -645,13 +656,13 @@ CUresult cus_engine_copy(const struct cus_copy *copy) {
     if (!copy->bytes)
         return run(&call, cus_pass_empty);
     cus_call_value(&call);
-    return run(&call, carry_out);
+    return run(&call, carry_out_here);
 }
 
 CUresult cus_engine_carry_out_wait(struct cus_call *call) {
     call->type = CUS_OP_WAIT;
     call->refused = false;
-    return run(call, carry_out);
+    return run(call, carry_out_here);
 }
 
 CUresult cus_engine_record(const struct cus_record *record) {
@@ -660,7 +671,7 @@ CUresult cus_engine_record(const struct cus_record *record) {
     call.stream = record->stream;
     call.event = record;
     call.unknown = NULL;
-    CUresult result = run(&call, carry_out);
+    CUresult result = run(&call, carry_out_here);
     if (call.unknown)
         cus_flush_engine(call.unknown, CUS_ROW_cuEventRecord, CUS_BREAK_API, CUS_CUT_OTHER);
     return result;

@@ -124,7 +124,7 @@ bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigne
         cus_engine_event_named(record->event, row);
         return false;
     }
-    struct cus_engine *stream = cus_streams_peek(thread, record->stream, current_context());
+    struct cus_engine *stream = cus_registry_recall(thread, record->stream, current_context());
     struct cus_engine *home = stream ? __atomic_load_n(&stream->home, __ATOMIC_SEQ_CST) : NULL;
     struct cus_engine *engine = home ? home : stream;
     if (engine != thread->last && !comes_home(thread, engine))
@@ -163,7 +163,7 @@ bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
         cus_recording() || (thread->pending && thread->pending != home) ||
         !is_own(home))
         return false;
-    struct cus_engine *engine = cus_streams_peek(thread, wait->stream, current_context());
+    struct cus_engine *engine = cus_registry_recall(thread, wait->stream, current_context());
     if (!engine || engine == last.place.stream)
         return false;
     struct cus_call call = {.stream = wait->stream,

@@ -405,6 +405,32 @@ CUS_TRACED(copy,
             enum cus_abi abi),
            form, dst, src, bytes, handle, abi)
 
+/* The same for a launch without attributes on a side stream, if the thread defers ops of its home
+ * (branches.c). */
+CUS_HOT bool cus_hot_branch(CUfunction f, struct cus_dims dims, CUstream handle, void **params) {
+    struct cus_engine *home = cus_thread_self.pending;
+    if (!cus_hot_try(home))
+        return false;
+    struct cus_plan_view *view = &home->view;
+    const struct cus_kind *kind = view->at->kind;
+    if (kind && kind->branch && kind->handle == f && kind->type == CUS_OP_LAUNCH &&
+        !kind->n_attrs && !kind->cooperative) {
+        struct cus_branch *branch = &home->branches[kind->branch];
+        if (branch->handle == handle && branch->open &&
+            __atomic_load_n(&branch->engine->home, __ATOMIC_RELAXED) == home &&
+            cus_hot_good(home) && cus_hot_has_params(kind, params) &&
+            cus_plan_same_dims(view, dims) && cus_hot_same_context(&cus_thread_self)) {
+            if (cus_plan_differs(view, params))
+                cus_plan_request_here(view, params);
+            branch->at = cus_engine_ops(home) + 1;
+            cus_hot_took(home, CUS_OP_LAUNCH, NULL);
+            return true;
+        }
+    }
+    cus_engine_unlock(home);
+    return false;
+}
+
 /* May this op of a demoted stream go straight to the driver? A copy may not, as it may sleep there;
  * nor a launch of an unknown function `f`. The thread found the stream demoted under this very
  * handle, and there is only one context, so the handle still means that stream. The op is counted

@@ -199,19 +199,26 @@ static struct cus_known_stream *known_at(struct cus_thread *thread, CUstream han
     return &thread->known[(first + i) % CUS_KNOWN_STREAMS];
 }
 
-static bool found_by(struct cus_thread *thread, struct cus_stream_ref ref, CUcontext context,
-                     uint32_t epoch) {
+static struct cus_engine *known_by(struct cus_thread *thread, struct cus_stream_ref ref,
+                                   CUcontext context, uint32_t epoch) {
     for (uint32_t i = 0; i < CUS_KNOWN_PLACES; i++) {
         const struct cus_known_stream *known = known_at(thread, ref.handle, i);
-        if (known->handle != ref.handle || known->epoch != epoch || known->abi != ref.abi ||
-            known->context != context || !known->engine)
-            continue;
-        thread->cached_engine = known->engine;
-        thread->none = false;
-        thread->elsewhere = NULL;
-        return true;
+        if (known->handle == ref.handle && known->epoch == epoch && known->abi == ref.abi &&
+            known->context == context && known->engine)
+            return known->engine;
     }
-    return false;
+    return NULL;
+}
+
+static bool found_by(struct cus_thread *thread, struct cus_stream_ref ref, CUcontext context,
+                     uint32_t epoch) {
+    struct cus_engine *engine = known_by(thread, ref, context, epoch);
+    if (!engine)
+        return false;
+    thread->cached_engine = engine;
+    thread->none = false;
+    thread->elsewhere = NULL;
+    return true;
 }
 
 /* Notes a look-up in a slot that is free or outdated, or else in the first slot of the handle. */
@@ -228,6 +235,13 @@ static void note_known(struct cus_thread *thread, struct cus_stream_ref ref, CUc
     if (!place)
         place = known_at(thread, ref.handle, 0);
     *place = (struct cus_known_stream){ref.handle, thread->cached_engine, context, epoch, ref.abi};
+}
+
+struct cus_engine *cus_registry_recall(struct cus_thread *thread, struct cus_stream_ref ref,
+                                       CUcontext context) {
+    uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+    struct cus_engine *engine = known_by(thread, ref, context, epoch);
+    return engine ? engine : cus_streams_peek(thread, ref, context);
 }
 
 bool cus_registry_turn(struct cus_thread *thread, struct cus_stream_ref ref) {

@@ -14,6 +14,10 @@ struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_st
 /* The thread goes to a stream that it looked up lately, in the same context and epoch; the effect
  * is that of a new look-up. False: the thread does not remember the stream. */
 bool cus_registry_turn(struct cus_thread *thread, struct cus_stream_ref ref);
+/* The engine of this stream, made in any context; NULL if there is none. The thread stays where it
+ * is. */
+struct cus_engine *cus_registry_recall(struct cus_thread *thread, struct cus_stream_ref ref,
+                                       CUcontext context);
 static inline struct cus_engine *cus_registry_find(struct cus_thread *thread,
                                                    struct cus_stream_ref ref, CUcontext context) {
     return cus_streams_found(thread, ref, context) ? thread->cached_engine
