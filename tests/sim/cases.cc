@@ -13,6 +13,7 @@ namespace {
 constexpr CompareRules kAnyStream = {true, false};
 constexpr CompareRules kAnyOp = {false, true};
 constexpr CompareRules kAnyBoth = {true, true};
+constexpr CompareRules kBranches = {false, false, true};
 
 std::string LastLines(const std::string &text, size_t bytes) {
     return text.size() > bytes ? "..." + text.substr(text.size() - bytes) : text;
@@ -99,6 +100,22 @@ std::vector<Case> MakeCases() {
         {"event_elapsed", 70, "", "", {}},
         {"event_graphs", 60, "", "", {}},
         {"event_capture", 70, "", "", {}},
+        {"fork_layers", 0, "", "", kBranches},
+        {"fork_events", 0, "", "", kBranches},
+        {"fork_wait_stream", 0, "", "", kBranches},
+        {"fork_two", 0, "", "", kBranches},
+        {"fork_nested", 0, "", "", kBranches},
+        {"fork_open", 0, "", "", kBranches},
+        {"fork_late", 0, "", "", kBranches},
+        {"fork_old", 0, "", "", kBranches},
+        {"fork_thread", 0, "", "", kBranches},
+        {"fork_moves", 0, "", "", kBranches},
+        {"fork_priority", 0, "", "", {}},
+        {"fork_blocking", 0, "", "", kBranches},
+        {"fork_diverge", 0, "", "", kBranches},
+        {"fork_capture", 0, "", "", kBranches},
+        {"fork_memory", 0, "", "", kBranches},
+        {"fork_free", 0, "", "", kBranches},
         {"host_func", 20, "", "", {}, true, {"--steps", "200"}},
         {"host_func_two", 0, "", "", {}},
         {"sleepy_host", 40, "", "", {}},
