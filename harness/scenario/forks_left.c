@@ -165,6 +165,7 @@ static void goes_on(struct late *l, unsigned form, unsigned step) {
         sc_forks_order(f, f->c, f->e[3], f->b);
         sc_copy(sc, f->b, f->w, l->t, FORK_N / 4);
         sc_forks_order(f, f->b, f->e[4], f->c);
+        sc_forks_chain(f, f->c, l->t, step + 1);
         break;
     case 11: /* c behind b, by the join event */
         OK(sc->cu.StreamWaitEvent(f->c, f->e[1], 0));
@@ -218,12 +219,17 @@ int sc_run_fork_late(struct sc *sc) {
     return 0;
 }
 
-/* b copies the row, which a wrote in front of the event. */
-static void takes(struct forks *f, CUevent e, CUdeviceptr row) {
+/* b copies the row, which a wrote in front of the event. With `again` a records the event behind
+ * the wait. */
+static void takes(struct forks *f, CUevent e, CUdeviceptr row, bool again) {
     OK(f->sc->cu.StreamWaitEvent(f->b, e, 0));
+    if (again) {
+        OK(f->sc->cu.EventRecord(e, f->a));
+    }
     sc_copy(f->sc, f->b, f->v, row, ROW);
     sc_forks_sum(f, f->b, f->v);
     sc_forks_order(f, f->b, f->e[1], f->a);
+    sc_forks_sum(f, f->a, f->v);
 }
 
 /* b waits for an event that was recorded some ops, or a step, before; for one that was recorded
@@ -237,7 +243,7 @@ int sc_run_fork_old(struct sc *sc) {
         CUdeviceptr row = rows + step * ROW * 4;
         unsigned how = step % 5;
         if (how == 4) { /* of the step before */
-            takes(&f, f.e[2], row - ROW * 4);
+            takes(&f, f.e[2], row - ROW * 4, false);
         }
         two_layers(&f, step);
         if (how == 1) {
@@ -247,15 +253,8 @@ int sc_run_fork_old(struct sc *sc) {
         OK(sc->cu.EventRecord(f.e[2], f.a));
         sc_forks_chain(&f, f.a, f.x, step);
         sc_forks_chain(&f, f.a, f.y, step);
-        if (how < 2) {
-            takes(&f, f.e[2], row);
-        }
-        if (how == 2) {
-            OK(sc->cu.StreamWaitEvent(f.b, f.e[2], 0));
-            OK(sc->cu.EventRecord(f.e[2], f.a));
-            sc_copy(sc, f.b, f.v, row, ROW);
-            sc_forks_sum(&f, f.b, f.v);
-            sc_forks_order(&f, f.b, f.e[1], f.a);
+        if (how < 3) {
+            takes(&f, f.e[2], row, how == 2);
         }
         sc_forks_chain(&f, f.a, f.x, step + 1);
         if (how == 0) {

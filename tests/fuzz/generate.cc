@@ -1,5 +1,6 @@
 // Makes programs and settings from a seed. Pure functions.
 #include <algorithm>
+#include <vector>
 
 #include "tests/fuzz/case.h"
 
@@ -190,6 +191,49 @@ struct Maker {
                    rings->Chance(75) ? main : rings->Below(p.lanes));
         }
     }
+    // Another lane of the main lane's thread; a new one if there is none.
+    unsigned Side(Random *forks) {
+        std::vector<unsigned> sides;
+        for (unsigned l = 0; l < p.lanes; l++) {
+            if (l != main && p.thread[l] == p.thread[main]) {
+                sides.push_back(l);
+            }
+        }
+        if (!sides.empty()) {
+            return sides[forks->Below(static_cast<unsigned>(sides.size()))];
+        }
+        if (p.lanes == FUZZ_LANES) {
+            return main;
+        }
+        p.kind[p.lanes] = forks->Of<uint8_t>({NON_BLOCKING, NON_BLOCKING, BLOCKING, URGENT});
+        p.thread[p.lanes] = p.thread[main];
+        return p.lanes++;
+    }
+    // Forks and joins of one side lane in each step, and now and then something that it does, or
+    // is asked, between them.
+    void Forks(Random *forks) {
+        unsigned side = Side(forks), events = forks->Below(3);
+        unsigned at = forks->Below(p.n_ops + 1);
+        for (unsigned i = 1 + forks->Below(2); i > 0; i--) {
+            fuzz_op op = Op(forks->Chance(75) ? FUZZ_fork_join : FUZZ_fork_two, main);
+            op.other = static_cast<uint8_t>(side);
+            op.value = forks->Below(100) * 3 + (forks->Chance(85) ? events : forks->Below(3));
+            op.vary = forks->Chance(15);
+            op.repeat = 1;
+            Insert(forks->Chance(60) ? at : forks->Below(p.n_ops + 1), op);
+        }
+        for (unsigned i = forks->Below(3); i > 0; i--) {
+            fuzz_op op =
+                Op(forks->Of<unsigned>({FUZZ_chain, FUZZ_chain, FUZZ_memset32, FUZZ_d2h_pinned,
+                                        FUZZ_h2d_pageable, FUZZ_query, FUZZ_query_until,
+                                        FUZZ_sync_stream, FUZZ_event, FUZZ_ring_read, FUZZ_take,
+                                        FUZZ_host_func, FUZZ_pool, FUZZ_new_stream}),
+                   side);
+            op.every = static_cast<uint8_t>(forks->Chance(30) ? 1 : 2 + forks->Below(6));
+            op.phase = static_cast<uint8_t>(forks->Below(op.every));
+            Insert(forks->Below(p.n_ops + 1), op);
+        }
+    }
     void Body(unsigned want) {
         while (p.n_ops < want) {
             unsigned verb = Draw(r, mixed || r->Chance(steady ? 4 : 8));
@@ -315,6 +359,10 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
     Random rings = Seeded(seed, number, 5);
     if (rings.Chance(33)) {
         m.Rings(&rings);
+    }
+    Random forks = Seeded(seed, number, 6);
+    if (forks.Chance(33)) {
+        m.Forks(&forks);
     }
     if (r.Chance(m.steady ? 85 : 65)) {
         fuzz_op sync = m.Op(r.Chance(80) ? FUZZ_sync_stream : FUZZ_query_until, 0);

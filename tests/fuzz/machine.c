@@ -32,6 +32,7 @@ struct lane {
     enum lane_kind kind;
     unsigned thread;
     CUdeviceptr buffer[BUFFERS];
+    CUdeviceptr given; /* words of each lane: what it writes where this one has forked it */
     unsigned *pinned_in, *pinned_out, *flags; /* pinned; the host reads flags[] at any time */
     unsigned *page_in, *page_out;             /* pageable, a page each */
     unsigned *scratch;                        /* pinned, comes and goes */
@@ -209,6 +210,49 @@ static inline CUresult ring_pass(struct turn *t, CUevent event, int sleeps) {
         code = cuEventQuery(event);
     }
     return note(t, code);
+}
+
+/* What a lane writes that `home` has forked; read by `home` behind the join. */
+static inline CUdeviceptr fork_given(struct turn *t, const struct lane *home,
+                                     const struct lane *side) {
+    return home->given + (CUdeviceptr)(side - t->m->lane) * WORDS * 4;
+}
+
+/* `then` waits for `first`: by the event of the lane, one of its ring, or one that is made for it.
+ */
+static inline void fork_order(struct turn *t, struct lane *first, struct lane *then, unsigned how) {
+    CUevent e = how % 3 ? first->ring[how / 3 % RING] : first->made;
+    if (how % 3 == 2)
+        MUST(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    note(t, cuEventRecord(e, first->s));
+    note(t, cuStreamWaitEvent(then->s, e, 0));
+    if (how % 3 == 2)
+        note(t, cuEventDestroy(e));
+}
+
+/* One op of the lane. */
+static inline void fork_work(struct turn *t, struct lane *l, CUdeviceptr x, unsigned how) {
+    struct lane *before = t->l;
+    unsigned loose[4] = {how, how + 1, how + 2, how + 3};
+    t->l = l;
+    if (how % 8 == 3)
+        note(t, cuMemsetD32Async(x, how, (size_t)t->n, l->s));
+    else if (how % 8 == 4)
+        note(t, cuMemcpyDtoHAsync(l->pinned_out + how % 7, x, (size_t)t->n * 3, l->s));
+    else if (how % 8 == 5)
+        note(t, cuMemcpyHtoDAsync(x, l->pinned_in + how % 7, (size_t)t->n * 3, l->s));
+    else if (how % 8 == 6)
+        note(t, cuMemcpyHtoDAsync(x, loose, sizeof(loose), l->s));
+    else
+        do_chain(t, x, 3, how, t->n);
+    t->l = before;
+}
+
+static inline void fork_copy(struct turn *t, struct lane *l, CUdeviceptr to, CUdeviceptr from) {
+    struct lane *before = t->l;
+    t->l = l;
+    do_copy(t, to, from, t->n);
+    t->l = before;
 }
 
 /* Leaves the new context current. */
@@ -1028,6 +1072,61 @@ static void op_fork(struct turn *t) {
     }
     note(t, cuGraphDestroy(graph));
 }
+/*@ part op_fork_join */
+/* Lanes that a lane of their thread, the home, forks by an event and joins by another one. Between
+ * the two the home leaves t->x alone, which they may read. Their part of its `given` is written
+ * there alone, and read by the home behind the join. */
+static void op_fork_join(struct turn *t) {
+    struct lane *l = t->l, *o = t->o;
+    CUdeviceptr z = o->buffer[t->v % BUFFERS];
+    if (l == o || l->thread != o->thread || t->m->capturing)
+        return;
+    fork_order(t, l, o, t->v);
+    fork_copy(t, o, z, t->x);
+    for (unsigned i = 0; i < 1 + t->v / 3 % 3; i++) {
+        fork_work(t, l, t->y, t->v + i);
+        fork_work(t, o, z, t->v / 2 + i);
+    }
+    fork_copy(t, o, fork_given(t, l, o), z);
+    fork_work(t, o, z, t->v / 3);
+    fork_order(t, o, l, t->v);
+    fork_copy(t, l, t->x, fork_given(t, l, o));
+}
+/*@ part op_fork_two */
+/* Two lanes at once. The second one is forked by the home or by the first one, may wait for that in
+ * the midst, and is joined before it, behind it, or by it. */
+static void op_fork_two(struct turn *t) {
+    struct lane *l = t->l, *o = t->o, *p = NULL;
+    unsigned nested = t->v % 2, waits = t->v / 2 % 2, order = t->v / 4 % 3;
+    for (unsigned i = 0; i < t->m->lanes; i++)
+        if (&t->m->lane[i] != l && &t->m->lane[i] != o && t->m->lane[i].thread == l->thread)
+            p = &t->m->lane[i];
+    if (!p || l == o || l->thread != o->thread || t->m->capturing)
+        return;
+    CUdeviceptr z = o->buffer[t->v % BUFFERS], w = p->buffer[t->v % BUFFERS];
+    fork_order(t, l, o, t->v);
+    fork_copy(t, o, z, t->x);
+    fork_work(t, l, t->y, t->v);
+    fork_order(t, nested ? o : l, p, t->v / 3);
+    fork_copy(t, p, w, t->x);
+    fork_work(t, o, z, t->v + 1);
+    fork_work(t, p, w, t->v + 2);
+    fork_copy(t, o, fork_given(t, l, o), z);
+    if (waits) {
+        fork_order(t, o, p, t->v / 5);
+        fork_copy(t, p, w, fork_given(t, l, o));
+    }
+    fork_work(t, o, z, t->v / 7);
+    fork_work(t, p, w, t->v / 5);
+    fork_copy(t, p, fork_given(t, l, p), w);
+    if (order < 2)
+        fork_order(t, p, order ? o : l, t->v);
+    fork_order(t, o, l, t->v);
+    if (order == 2)
+        fork_order(t, p, l, t->v);
+    fork_copy(t, l, t->x, fork_given(t, l, p));
+    fork_copy(t, l, t->y, fork_given(t, l, o));
+}
 /*@ part op_capture_begin */
 /* What the program does from here on, until capture_end, is recorded where it is this lane's. */
 static void op_capture_begin(struct turn *t) {
@@ -1431,6 +1530,8 @@ static void lane_make(struct lane *l, unsigned number) {
         MUST(cuMemAlloc(&l->buffer[b], WORDS * 4));
         MUST(cuMemsetD8(l->buffer[b], 0, WORDS * 4));
     }
+    MUST(cuMemAlloc(&l->given, LANES * WORDS * 4));
+    MUST(cuMemsetD8(l->given, 0, LANES * WORDS * 4));
     MUST(cuMemHostAlloc((void **)&l->pinned_in, 2 * WORDS * 4, 0));
     MUST(cuMemHostAlloc((void **)&l->pinned_out, 2 * WORDS * 4, CU_MEMHOSTALLOC_PORTABLE));
     MUST(cuMemHostAlloc((void **)&l->flags, WORDS * 4, CU_MEMHOSTALLOC_DEVICEMAP));
@@ -1462,6 +1563,7 @@ static void lane_free(struct lane *l) {
         }
     for (unsigned b = 0; b < BUFFERS; b++)
         MUST(cuMemFree(l->buffer[b]));
+    MUST(cuMemFree(l->given));
     if (l->extra)
         MUST(cuMemFree(l->extra));
     if (l->scratch)
@@ -1504,6 +1606,10 @@ static uint64_t lane_digest(const struct lane *l) {
     uint64_t h = 14695981039346656037u;
     for (unsigned b = 0; b < BUFFERS; b++) {
         MUST(cuMemcpyDtoH(host, l->buffer[b], sizeof(host)));
+        h = hash(h, host, sizeof(host));
+    }
+    for (unsigned i = 0; i < LANES; i++) {
+        MUST(cuMemcpyDtoH(host, l->given + i * WORDS * 4, sizeof(host)));
         h = hash(h, host, sizeof(host));
     }
     h = hash(h, l->pinned_in, 2 * WORDS * 4);

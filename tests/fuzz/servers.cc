@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "tests/sim/blocks.h"
+#include "tests/sim/branches.h"
 #include "tests/sim/records.h"
 #include "tests/sim/uploads.h"
 
@@ -300,12 +301,14 @@ std::vector<std::string> Lines(const std::string &text) {
     return lines;
 }
 
-// "" if the logs differ in allocations and frees alone, in records that come again, and in small
-// uploads, which may be (tests/sim/blocks.h, records.h, uploads.h).
+// "" if the logs differ in allocations and frees alone, in records that come again, in small
+// uploads, and in the order and places of what streams that wait for each other did, which may be
+// (tests/sim/blocks.h, records.h, uploads.h, branches.h).
 std::string LogDifference(const std::string &expected, const std::string &actual) {
     std::vector<std::string> e = Lines(expected), a = Lines(actual);
     sim::CallUploadsWrites(&e);
     sim::CallUploadsWrites(&a);
+    sim::JoinBranches(false, &e, &a);
     sim::TakeOutRecords(&e, a);
     std::string fault = sim::TakeOutBlocks(&e, &a);
     if (!fault.empty()) {

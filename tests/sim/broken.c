@@ -1,7 +1,8 @@
 /*
  * A preload with mistakes on purpose, which the tests must find. CUS_BROKEN selects: "drop" (every
  * 50th launch), "twice", "value" (a parameter changes), "late" (a launch is issued after the next
- * one), "grid", "memset" (dropped), "code" (an error is reported late).
+ * one), "grid", "memset" (dropped), "wait" (every 7th wait of a stream for an event is dropped),
+ * "code" (an error is reported late).
  *
  * Runs on the program's threads; holds no lock; calls only the real functions.
  */
@@ -80,4 +81,13 @@ CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t n, CUstream s)
         return CUDA_SUCCESS;
     }
     return ((fn)dlsym(RTLD_NEXT, "cuMemsetD32Async"))(dst, value, n, s);
+}
+
+CUresult cuStreamWaitEvent(CUstream s, CUevent event, unsigned flags) {
+    typedef CUresult (*fn)(CUstream, CUevent, unsigned);
+    static unsigned count;
+    if (is("wait") && ++count % 7 == 0) {
+        return CUDA_SUCCESS;
+    }
+    return ((fn)dlsym(RTLD_NEXT, "cuStreamWaitEvent"))(s, event, flags);
 }

@@ -48,5 +48,26 @@ TEST(BrokenLog, IsFoundByTheLogAlone) {
     EXPECT_NE(Compare(c, plain, wrong).find("another log"), std::string::npos);
 }
 
+// What streams that wait for each other did is compared in any order, so their output must tell.
+TEST(BrokenWait, IsFoundByTheOutputAlone) {
+    for (const char *name :
+         {"fork_layers", "fork_events", "fork_wait_stream", "fork_two", "fork_nested", "fork_open",
+          "fork_late", "fork_old", "fork_thread", "fork_moves", "fork_priority", "fork_blocking",
+          "fork_diverge", "fork_capture", "fork_memory", "fork_free"}) {
+        const Case &c = CaseOf(name);
+        Outcome plain = RunCase(c, {});
+        Setting setting;
+        setting.preload = true;
+        setting.library = "tests/sim/libbroken.so";
+        setting.env = {{"CUS_BROKEN", "wait"}};
+        bool found = false;
+        for (int seed = 1; seed <= 4 && !found; seed++) {
+            setting.env["CUSIM_SEED"] = std::to_string(seed);
+            found = RunCase(c, setting).result.out != plain.result.out;
+        }
+        EXPECT_TRUE(found) << name;
+    }
+}
+
 } // namespace
 } // namespace sim

@@ -13,6 +13,7 @@ namespace {
 constexpr CompareRules kAnyStream = {true, false};
 constexpr CompareRules kAnyOp = {false, true};
 constexpr CompareRules kAnyBoth = {true, true};
+constexpr CompareRules kBranches = {false, false, true};
 
 std::string LastLines(const std::string &text, size_t bytes) {
     return text.size() > bytes ? "..." + text.substr(text.size() - bytes) : text;
@@ -25,10 +26,10 @@ std::string Trim(double value) {
 }
 
 Case Random(const char *name, int seed, int steps) {
-    Case c = {name, 0, "", "", {}};
+    Case c = {name, 0, "", "", kBranches};
     c.args = {"--seed", std::to_string(seed), "--steps", std::to_string(steps)};
     if (c.name == "random_threads") {
-        c.rules = kAnyStream;
+        c.rules.any_stream_order = true;
     }
     return c;
 }
@@ -39,8 +40,8 @@ std::vector<Case> MakeCases() {
     std::vector<Case> cases = {
         {"decode_loop", 60, "", "", {}},
         {"decode_legacy", 55, "", "", {}},
-        {"two_streams", 0, "", "", {}},
-        {"streams_interleaved", 0, "", "", {}},
+        {"two_streams", 0, "", "", kBranches},
+        {"streams_interleaved", 0, "", "", kBranches},
         {"legacy_blocking", 0, "", "", {}},
         {"legacy_nonblocking", 0, "", "", {}},
         {"legacy_barriers", 0, "", "", {}},
@@ -92,13 +93,30 @@ std::vector<Case> MakeCases() {
         {"stream_query", 50, "", "", {}},
         {"event_query", 40, "", "cuEventRecord", {}},
         {"event_loop", 70, "", "", {}},
-        {"event_reuse", 60, "", "", {}},
+        {"event_reuse", 60, "", "", kBranches},
         {"event_recreate", 85, "", "", {}, true, {"--steps", "200"}},
         {"event_across", 40, "", "", {}},
         {"event_threads", 15, "", "", {}},
         {"event_elapsed", 70, "", "", {}},
         {"event_graphs", 60, "", "", {}},
         {"event_capture", 70, "", "", {}},
+        // Shares in graphs: those of regions are to be set where the library makes any.
+        {"fork_layers", 0, "", "", kBranches},
+        {"fork_events", 0, "", "", kBranches},
+        {"fork_wait_stream", 0, "", "", kBranches},
+        {"fork_two", 0, "", "", kBranches},
+        {"fork_nested", 0, "", "", kBranches},
+        {"fork_open", 0, "", "", kBranches},
+        {"fork_late", 0, "", "", kBranches},
+        {"fork_old", 0, "", "", kBranches},
+        {"fork_thread", 0, "", "", kBranches},
+        {"fork_moves", 0, "", "", kBranches},
+        {"fork_priority", 0, "", "", {}},
+        {"fork_blocking", 0, "", "", kBranches},
+        {"fork_diverge", 0, "", "", kBranches},
+        {"fork_capture", 0, "", "", kBranches},
+        {"fork_memory", 0, "", "", kBranches},
+        {"fork_free", 0, "", "", kBranches},
         {"host_func", 20, "", "", {}, true, {"--steps", "200"}},
         {"host_func_two", 0, "", "", {}},
         {"sleepy_host", 40, "", "", {}},

@@ -55,6 +55,8 @@ const std::vector<Program> kPrograms = {
     // rule as below).
     {"event_recreate", {"--steps", "12"}, "", "eager = no_such_kernel\n"},
     {"event_elapsed", {"--steps", "16"}, "", "eager = no_such_kernel\n"},
+    // Branches (the rule as above).
+    {"fork_layers", {"--steps", "12"}, "", "eager = no_such_kernel\n"},
     // Frees that are deferred (no rule matches; with one, only the library's own calls fail).
     {"pool_loop", {"--steps", "12"}, "", "eager = no_such_kernel\n"},
     // Nothing is built while such a kernel may wait, and whether it does is asked.

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/sim/blocks.h"
+#include "tests/sim/branches.h"
 #include "tests/sim/records.h"
 #include "tests/sim/uploads.h"
 
@@ -65,25 +66,9 @@ std::vector<std::string> Flat(const Log &log) {
     return lines;
 }
 
-std::string TakeOutBlocksOf(Log *want, Log *have) {
-    std::vector<std::string> expected = Flat(*want), actual = Flat(*have);
-    std::string fault = TakeOutBlocks(&expected, &actual);
-    for (Log *log : {want, have}) {
-        log->clear();
-        for (const std::string &line : log == want ? expected : actual) {
-            size_t space = line.find(' ');
-            (*log)[line.substr(0, space)].push_back(line.substr(space + 1));
-        }
-    }
-    return fault;
-}
-
-} // namespace
-
-Log ParseLog(const std::string &text) {
+Log ByStream(const std::vector<std::string> &lines) {
     Log log;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string &line : lines) {
         size_t space = line.find(' ');
         if (space == std::string::npos) {
             log["(not understood)"].push_back(line);
@@ -94,12 +79,41 @@ Log ParseLog(const std::string &text) {
     return log;
 }
 
+std::string TakeOutBlocksOf(Log *want, Log *have) {
+    std::vector<std::string> expected = Flat(*want), actual = Flat(*have);
+    std::string fault = TakeOutBlocks(&expected, &actual);
+    *want = ByStream(expected);
+    *have = ByStream(actual);
+    return fault;
+}
+
+void JoinBranchesOf(bool all, Log *want, Log *have) {
+    std::vector<std::string> expected = Flat(*want), actual = Flat(*have);
+    JoinBranches(all, &expected, &actual);
+    *want = ByStream(expected);
+    *have = ByStream(actual);
+}
+
+} // namespace
+
+Log ParseLog(const std::string &text) {
+    std::vector<std::string> all;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        all.push_back(line);
+    }
+    return ByStream(all);
+}
+
 std::string CompareLogs(const Log &expected, const Log &actual, const CompareRules &rules) {
     Log want = expected, have = actual;
     for (Log *log : {&want, &have}) {
         for (auto &entry : *log) {
             CallUploadsWrites(&entry.second);
         }
+    }
+    if (rules.branches) {
+        JoinBranchesOf(rules.any_stream_order, &want, &have);
     }
     for (auto &[name, ops] : want) {
         if (!rules.any_stream_order) {

@@ -18,6 +18,10 @@ struct CompareRules {
     // The order inside a stream is not fixed (branches of a program's own graph, turns of threads):
     // compare what was done.
     bool any_op_order = false;
+    // A stream that is forked and joined by events may be a branch of another stream's graph:
+    // compare what streams that wait for each other did, together and without records and waits
+    // (branches.h). With any_stream_order: what all streams did.
+    bool branches = false;
 };
 
 Log ParseLog(const std::string &text);

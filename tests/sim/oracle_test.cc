@@ -69,5 +69,14 @@ TEST(Oracle, OrderInsideAStreamMayBeLeftOpen) {
     EXPECT_NE(Compare("S0 a\nS0 b\n", "S0 b\nS0 b\n", {false, true}), "");
 }
 
+TEST(Oracle, BranchesMayBeUnderAnotherStream) {
+    const char fork[] = "S0 a\nS0 record E0\nS1 wait E0\nS1 b\nS1 record E1\nS0 wait E1\n";
+    EXPECT_NE(Compare(fork, "S0 b\nS0 a\n"), "");
+    EXPECT_EQ(Compare(fork, "S0 b\nS0 a\n", {false, false, true}), "");
+    EXPECT_NE(Compare(fork, "S0 b\nS0 b\n", {false, false, true}), "");
+    EXPECT_NE(Compare("S0 a\nS1 b\n", "S0 a\nS0 b\n", {false, false, true}), "");
+    EXPECT_EQ(Compare("S0 a\nS1 b\n", "S0 a\nS0 b\n", {true, false, true}), "");
+}
+
 } // namespace
 } // namespace sim

@@ -89,11 +89,25 @@ TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
     }
 }
 
+// Graphs with branches, where the library makes them, leave what each stream would have left.
+TEST(Verify, GraphsOfForkedStreamsAreEqual) {
+    for (const char *name :
+         {"fork_layers", "fork_events", "fork_wait_stream", "fork_two", "fork_nested", "fork_open",
+          "fork_late", "fork_old", "fork_moves", "fork_priority", "fork_blocking", "fork_diverge",
+          "fork_capture", "fork_memory", "fork_free"}) {
+        SCOPED_TRACE(name);
+        Verified v = Verify(name);
+        EXPECT_EQ(v.report.Number("different"), 0);
+        EXPECT_EQ(v.report.Number("equal"), v.report.Number("verified"));
+        ExpectSum(v);
+    }
+}
+
 // With other threads in the driver a graph is left unverified, and never wrong for it.
 TEST(Verify, ThreadsAreLeftInPeace) {
     for (const char *name :
          {"threads", "threads_bound", "thread_pester", "random_threads", "capture_other_thread",
-          "spin_pair", "event_threads", "event_across", "event_elapsed"}) {
+          "spin_pair", "event_threads", "event_across", "event_elapsed", "fork_thread"}) {
         SCOPED_TRACE(name);
         Verified v = Verify(name);
         EXPECT_EQ(v.report.Number("different"), 0);
