@@ -349,7 +349,7 @@ static bool build_captured(const struct cus_driver *driver, struct cus_exec_targ
                            const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
                            struct cus_exec *exec, enum cus_fallback *why) {
     *why = CUS_FALLBACK_CAPTURE;
-    if (has_branches(ops, n)
+    if (target.ends && has_branches(ops, n)
             ? !capture_branches(driver, target, ops, n, clock, exec)
             : !capture_present(driver, target.capture_stream, ops, n, clock, exec))
         return false;
@@ -467,6 +467,10 @@ static bool read_node(const struct cus_driver *driver, struct cus_exec *exec, ui
         break;
     }
     return node->read;
+}
+
+bool cus_exec_has_node(const struct cus_exec *exec, uint32_t i) {
+    return exec->handles[i] != NULL;
 }
 
 bool cus_exec_is_read(const struct cus_exec *exec, uint32_t i) {

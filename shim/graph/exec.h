@@ -22,7 +22,7 @@ struct cus_exec_op {
 /* What else a graph is built of: a private NON_BLOCKING stream to capture on, of the same context,
  * with the priority and attributes of the stream that the graph is launched into (HAZARDS D1, A6,
  * A7); and events that the graph records at the end of each branch but branch 0 (plan/branches.h),
- * NULL where there is none. */
+ * NULL where there is none. `ends` NULL: the nodes are in one row, whatever their branches. */
 struct cus_exec_target {
     CUstream capture_stream;
     const CUevent *ends;
@@ -44,6 +44,7 @@ CUresult cus_exec_patch(const struct cus_driver *driver, CUcontext context, stru
                         uint32_t i, const struct cus_kind *kind, const struct cus_values *values);
 /* For an op without a node both do nothing, and say that all is well. */
 bool cus_exec_is_read(const struct cus_exec *exec, uint32_t i);
+bool cus_exec_has_node(const struct cus_exec *exec, uint32_t i);
 /* For a graph that was built from ops in another order: swaps nodes `i` and `i + 1`. */
 void cus_exec_swap(struct cus_exec *exec, uint32_t i);
 /* Is node `i` executed? A disabled node does nothing, but keeps the order of its neighbours. Both

@@ -143,6 +143,11 @@ static struct cus_variant *predict_of_many(const struct cus_plan *plan,
                     &most);
 }
 
+/* Has the variant's graph no node for op `i`? */
+static bool lacks(const struct cus_variant *variant, uint32_t i) {
+    return variant->absent && variant->absent[i / 64] >> i % 64 & 1;
+}
+
 /* The likeliest variant; in doubt the one launched last. */
 struct cus_variant *cus_choose_predict(const struct cus_plan *plan,
                                        const struct cus_segment *segment, const struct cus_op *op) {
@@ -277,8 +282,16 @@ void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant) {
     plan->view.predicted = variant;
 }
 
+uint32_t cus_choose_dirty_nodes(const struct cus_plan *plan, const struct cus_variant *variant) {
+    const struct cus_segment *segment = plan->view.segment;
+    uint32_t n = cus_plan_n_dirty(plan);
+    for (uint32_t i = 0; segment->records && (i = cus_plan_next_dirty(plan, i)) < segment->n; i++)
+        n -= segment->places[i].kind->type == CUS_OP_WAIT || lacks(variant, i);
+    return n;
+}
+
 static bool many_dirty(const struct cus_plan *plan) {
-    uint32_t dirty = cus_plan_n_dirty(plan);
+    uint32_t dirty = cus_choose_dirty_nodes(plan, plan->view.predicted);
     return dirty >= SECOND_MIN && dirty * 4 >= plan->view.segment->n;
 }
 
@@ -331,7 +344,8 @@ static bool earns_variant_again(struct cus_plan *plan) {
     if (segment->begun > PROBE_ALWAYS && segment->begun % PROBE_EVERY >= PROBE_RUN)
         return false;
     make_room(plan);
-    uint32_t requested = 0, again = 0, dirty = cus_plan_n_dirty(plan);
+    uint32_t requested = 0, again = 0;
+    uint32_t dirty = cus_choose_dirty_nodes(plan, plan->view.predicted);
     uint32_t probes = segment->n < PROBES ? segment->n : PROBES;
     for (uint32_t probe = 0; probe < probes; probe++) {
         uint32_t end = (probe + 1) * segment->n / probes;

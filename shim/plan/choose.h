@@ -44,6 +44,8 @@ struct cus_variant *cus_choose_predict(const struct cus_plan *plan,
  * segment's ops alone. */
 struct cus_signature cus_choose_signature_behind(const struct cus_plan *plan, uint32_t n);
 struct cus_signature cus_choose_own(struct cus_plan *plan);
+/* How many of the dirty ops have a node in this variant's graph? */
+uint32_t cus_choose_dirty_nodes(const struct cus_plan *plan, const struct cus_variant *variant);
 /* Predicts `variant` in place of another one, and sets `dirty` to the ops that differ from it. */
 void cus_choose_compare(struct cus_plan *plan, struct cus_variant *variant);
 /* Notes for which ops the graph that was just built has no node. False: no memory. */

@@ -318,18 +318,18 @@ void cus_plan_patched(struct cus_plan *plan, struct cus_variant *variant, uint32
 uint32_t cus_plan_patched_all(struct cus_plan *plan, struct cus_variant *variant,
                               uint64_t nodes[CUS_SEGMENT_MAX / 64]) {
     struct cus_segment *segment = plan->view.segment;
-    uint32_t n = cus_plan_n_dirty(plan);
+    uint32_t n = cus_plan_n_dirty(plan), patched = cus_choose_dirty_nodes(plan, variant);
     memcpy(nodes, plan->view.dirty, (segment->n + 63) / 64 * sizeof *nodes);
     if (!variant->doubted && n * SWAP_PART >= segment->n) {
         plan->head_patched |= cus_choose_is_dirty(&plan->view, 0);
         cus_variant_swap(variant, segment, plan->view.dirty);
         cus_choose_set_clean(&plan->view);
-        return n;
+        return patched;
     }
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < segment->n; i++)
         cus_plan_patched(plan, variant, i, true);
     variant->doubted = false; /* an unknown node differs from any request */
-    return n;
+    return patched;
 }
 
 struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec) {

@@ -181,30 +181,35 @@ void cus_branch_leave(struct cus_engine *home, struct cus_engine *engine) {
     __atomic_sub_fetch(&cus_process.branches, 1, __ATOMIC_RELAXED);
 }
 
-/* The branch that the stream had before, or a free one, or the one that was forked longest ago. Its
- * stream keeps it until then, so that a step has the same branches each time. NULL: deferred ops
- * may be of it. */
-static struct cus_branch *take(struct cus_engine *home, const struct cus_engine *engine) {
-    struct cus_branch *branch = branch_of(home, engine), *oldest = NULL;
-    if (branch)
-        return branch;
-    for (unsigned b = 1; b <= CUS_BRANCHES; b++) {
-        branch = &home->branches[b];
-        if (!branch->engine)
-            return branch;
-        if (!branch->open && (!oldest || branch->forks < oldest->forks))
-            oldest = branch;
-    }
-    if (!oldest || home->pending)
-        return NULL;
-    cus_branch_leave(home, oldest->engine);
-    return oldest;
+static bool is_of_step(const struct cus_engine *home, const struct cus_branch *branch) {
+    return branch->engine && branch->step == home->ended;
 }
 
-/* Makes the stream a branch of the home. */
+/* The first branch that no stream has had in this step: so the order of forks decides in each step,
+ * whichever streams they are. NULL: all are taken, or the stream that has it is not joined. */
+static struct cus_branch *take(struct cus_engine *home) {
+    for (unsigned b = 1; b <= CUS_BRANCHES; b++) {
+        struct cus_branch *branch = &home->branches[b];
+        if (is_of_step(home, branch))
+            continue;
+        if (branch->open)
+            return NULL;
+        if (branch->engine)
+            cus_branch_leave(home, branch->engine);
+        return branch;
+    }
+    return NULL;
+}
+
+/* Makes the stream a branch of the home. Nothing is submitted. */
 static struct cus_branch *fork_branch(struct cus_engine *home, struct cus_engine *engine,
                                       uint64_t moves) {
-    struct cus_branch *branch = take(home, engine);
+    struct cus_branch *branch = branch_of(home, engine);
+    if (!branch || !is_of_step(home, branch)) {
+        if (branch)
+            branch->engine = NULL;
+        branch = take(home);
+    }
     if (!branch)
         return NULL;
     /* A thread that makes an event while another one sleeps in a copy may sleep too. */
@@ -215,6 +220,7 @@ static struct cus_branch *fork_branch(struct cus_engine *home, struct cus_engine
     branch->engine = engine;
     branch->handle = engine->handle;
     branch->moves = moves;
+    branch->step = home->ended;
     branch->open = branch->owes = false;
     __atomic_add_fetch(&cus_process.branches, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->home, home, __ATOMIC_SEQ_CST);
@@ -222,6 +228,23 @@ static struct cus_branch *fork_branch(struct cus_engine *home, struct cus_engine
         return branch;
     cus_branch_leave(home, engine);
     return NULL;
+}
+
+/* The branch that the stream has in this step. */
+static struct cus_branch *in_this_step(struct cus_engine *home, struct cus_engine *engine) {
+    struct cus_branch *branch = branch_of(home, engine);
+    if (!branch || branch->open || is_of_step(home, branch))
+        return branch;
+    uint64_t moves = branch->moves;
+    unsigned b = 1;
+    while (b <= CUS_BRANCHES && is_of_step(home, &home->branches[b]))
+        b++;
+    if (branch == &home->branches[b]) {
+        branch->step = home->ended;
+        return branch;
+    }
+    cus_branch_leave(home, engine);
+    return fork_branch(home, engine, moves);
 }
 
 bool cus_branch_enter(struct cus_engine *home, struct cus_engine *engine, struct cus_call *call) {
@@ -252,14 +275,13 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
             return false;
     }
     if (engine != home) {
-        to = is_branch(home, engine) ? branch_of(home, engine)
+        to = is_branch(home, engine) ? in_this_step(home, engine)
              : call->may_fork        ? fork_branch(home, engine, call->moves)
                                      : NULL;
         if (!to || !is_still(to))
             return false;
         to->open = true;
         to->at = cus_engine_ops(home) + 1;
-        to->forks = ++home->forks;
     } else if (from && from->at == record->ops) {
         from->open = false;
         __atomic_store_n(&from->engine->unjoined, 0, __ATOMIC_RELAXED);

@@ -290,7 +290,7 @@ static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
             return false;
         }
         cus_plan_patched(plan, variant, i, true);
-        engine->counters.patched_nodes++;
+        engine->counters.patched_nodes += cus_exec_has_node(variant->exec, i);
     }
     return true;
 }

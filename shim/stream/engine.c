@@ -568,6 +568,8 @@ static CUresult carry_out(struct cus_call *call) {
         /* Before the lock was taken, another thread may have closed the engine because a context
          * died, and given the object to another stream. */
         bool branch = call->type == CUS_OP_WAIT || call->side != engine;
+        if (call->type == CUS_OP_WAIT && !engine->view.segment)
+            cus_deferred_settle(engine); /* a stream may take another one's branch */
         if (cus_streams_current(thread) && (!branch || enter(engine, call)))
             break;
         cus_engine_unlock(engine);

@@ -95,10 +95,29 @@ void cus_engine_event_named(CUevent event, unsigned row) {
     cus_engine_event_seen(event, row);
 }
 
+/* Nobody can see an event that goes: if its record is deferred, the graph needs no node for it, but
+ * a wait of the same segment may need the event. */
+static bool goes_unseen(CUevent event, struct cus_event_record last) {
+    struct cus_engine *engine = last.place.engine;
+    if (cus_events_issued(last) || !is_own(engine) || cus_recording() ||
+        !cus_events_keep(event, last))
+        return false;
+    cus_lock_take(&engine->lock);
+    if (engine->view.segment && last.number > engine->records.begun &&
+        last.number > engine->records.issued)
+        cus_plan_supersede(cus_engine_plan(engine), last.at);
+    cus_engine_unlock(engine);
+    return true;
+}
+
 bool cus_engine_event_goes(CUevent event, unsigned row) {
-    cus_engine_event_seen(event, row);
-    bool later = CUS_HAZARD(B17) && cus_held(event) && cus_process.driver->cuEventDestroy_v2 &&
-                 cus_events_keep(event);
+    struct cus_event_record last = cus_events_last(event);
+    bool may = cus_process.driver->cuEventDestroy_v2 != NULL;
+    bool later = may && goes_unseen(event, last);
+    if (!later) {
+        cus_engine_event_seen(event, row);
+        later = CUS_HAZARD(B17) && may && cus_held(event) && cus_events_keep(event, last);
+    }
     cus_events_gone(event);
     destroy_old();
     return later;

@@ -27,7 +27,6 @@ struct event {
     bool named;  /* no record of it is deferred */
     bool unseen; /* nobody has looked at it since it was recorded last */
     struct cus_event_record last;
-    uint32_t at; /* place of the last record in its segment, if it was deferred */
     UT_hash_handle hh;
 };
 
@@ -39,10 +38,11 @@ static struct table {
 };
 static uint64_t generations; /* atomic: given so far */
 
-/* Events that the program destroyed while nodes held them. */
+/* Events that the program destroyed while nodes held them or records were deferred. */
 struct old {
     CUevent handle;
     CUcontext context;
+    struct cus_event_record last;
     struct old *next;
 };
 static struct cus_lock old_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
@@ -110,9 +110,8 @@ enum cus_event_is cus_events_deferred(CUevent handle, struct cus_event_place pla
         if (is == CUS_EVENT_FIRST && event->last.place.engine == engine &&
             event->last.number > engine->records.begun)
             is = CUS_EVENT_AGAIN;
-        *before = event->at;
-        event->last = (struct cus_event_record){.place = place, .number = number};
-        event->at = at;
+        *before = event->last.at;
+        event->last = (struct cus_event_record){.place = place, .at = at, .number = number};
     }
     cus_lock_give(&table->lock);
     return is;
@@ -137,7 +136,7 @@ bool cus_events_first_look(CUevent handle) {
     return first;
 }
 
-bool cus_events_keep(CUevent handle) {
+bool cus_events_keep(CUevent handle, struct cus_event_record last) {
     CUcontext context = NULL;
     struct table *table = table_of(handle);
     const struct event *event = find(table, handle);
@@ -147,7 +146,7 @@ bool cus_events_keep(CUevent handle) {
     struct old *old = event ? cus_mem_alloc(sizeof *old) : NULL;
     if (!old)
         return false;
-    *old = (struct old){.handle = handle, .context = context};
+    *old = (struct old){.handle = handle, .context = context, .last = last};
     cus_lock_take(&old_lock);
     old->next = olds;
     __atomic_store_n(&olds, old, __ATOMIC_RELAXED);
@@ -157,7 +156,7 @@ bool cus_events_keep(CUevent handle) {
 
 static bool is_unheld(const struct old *old, const void *unused) {
     (void)unused;
-    return !cus_held(old->handle);
+    return cus_events_issued(old->last) && !cus_held(old->handle);
 }
 
 /* Its context goes, or (NULL) may go: the driver destroys it, if it was not destroyed before. */

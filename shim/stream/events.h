@@ -35,6 +35,7 @@ enum cus_event_is cus_events_deferred(CUevent event, struct cus_event_place plac
 /* The last record of an event. */
 struct cus_event_record {
     struct cus_event_place place;
+    uint32_t at; /* of its segment, if it was deferred */
     uint64_t number; /* among the engine's deferred records; 0: it was not deferred */
     bool named;      /* the event may have been recorded in other ways since */
 };
@@ -53,11 +54,11 @@ static inline void cus_events_issue(struct cus_engine *engine, uint64_t number) 
 /* Somebody looks at the event: for the first time since such a record? For the trace. */
 bool cus_events_first_look(CUevent event);
 
-/* Events that the program destroyed while a node of a graph held them. Keeps one; false: it is not
- * known, or there is no memory. Below: takes out those that no node holds any more. Returns how
- * many. */
+/* Events that the program destroyed while a node of a graph held them, or while their last record
+ * was deferred. Keeps one; false: it is not known, or there is no memory. Below: takes out those
+ * that no node holds any more and whose record is issued. Returns how many. */
 enum { CUS_EVENTS_OLD = 16 };
-bool cus_events_keep(CUevent event);
+bool cus_events_keep(CUevent event, struct cus_event_record last);
 unsigned cus_events_take_old(CUevent old[CUS_EVENTS_OLD]);
 
 /* The context has gone, and its events with it; NULL: any context may have. Nothing is deferred

@@ -203,9 +203,8 @@ struct cus_engine {
         bool owes;      /* the stream does not wait for `end` yet */
         uint64_t at;    /* ops of this engine up to the branch's last op */
         uint64_t moves; /* cus_branch_moves of the stream while it is a branch */
-        uint64_t forks; /* `forks` of the engine at the branch's last fork */
+        uint64_t step;  /* `ended` of the engine at the branch's last fork */
     } branches[CUS_BRANCHES + 1];
-    uint64_t forks; /* lock: waits that forked a branch */
     /* As a side stream: the only thread that has used it, &cus_many_threads for several. Atomic. */
     const void *user;
     uint64_t calls; /* atomic: calls that gave the stream work and were no ops */
