@@ -60,6 +60,7 @@ static void read_known(struct cusplice_counters *known) {
     known->memsets = all->ops[CUS_OP_MEMSET];
     known->copies = all->ops[CUS_OP_COPY];
     known->records = all->ops[CUS_OP_RECORD];
+    known->waits = all->ops[CUS_OP_WAIT];
     known->in_graphs = all->in_graphs;
     for (unsigned why = 0; why < CUS_EAGERS; why++)
         known->eager += all->eager_by[why];

@@ -29,12 +29,12 @@ extern "C" {
 #define CUSPLICE_INTERFACE 1
 
 /* Counts since the process began, over all streams. They count ops unless a comment says
- * otherwise. An op is a kernel launch, a memset, a copy, or a record of an event on a stream.
- * launches + memsets + copies + records = in_graphs + eager, except for ops that are not issued
- * yet. */
+ * otherwise. An op is a kernel launch, a memset, a copy, a record of an event, or a wait of a
+ * stream for one. launches + memsets + copies + records + waits = in_graphs + eager, except for ops
+ * that are not issued yet. */
 struct cusplice_counters {
     uint64_t launches, memsets, copies;
-    uint64_t in_graphs;      /* issued as nodes of a graph */
+    uint64_t in_graphs;      /* issued by the launch of a graph */
     uint64_t eager;          /* issued one by one */
     uint64_t graph_launches; /* graphs launched */
     uint64_t steps;          /* steps ended: by a synchronisation, a mark, or a repetition of a
@@ -43,6 +43,7 @@ struct cusplice_counters {
     uint64_t graph_bytes;    /* device memory that graphs hold, an estimate in bytes */
     uint64_t build_us;       /* microseconds spent on building graphs */
     uint64_t records;        /* of events; those that could be deferred */
+    uint64_t waits;          /* for events; those that fork or join a stream within a graph */
 };
 
 /* The library's own functions. Programs call the functions below instead. */

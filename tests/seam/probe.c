@@ -259,6 +259,7 @@ static void events(void) {
     CALL(cuEventRecord, (word)0x8881, (word)0x51);
     CALL(cuStreamWaitEvent, (word)0x51, (word)0x7772, (word)0);
     CALL(cuStreamWaitEvent, (word)0x51, (word)0x7773, (word)1);
+    CALL(cuStreamWaitEvent, (word)0x51, (word)0x7774, (word)0);
     CALL(cuEventElapsedTime, &ms, (word)0x7774, (word)0x7775);
     CALL(cuIpcGetEventHandle, made, (word)0x7776);
     CALL(cuGraphAddEventRecordNode, made, (word)1, (word)0, (word)0, (word)0x7777);
@@ -280,7 +281,8 @@ static void events(void) {
     CALL(cuEventDestroy, (word)0x777e);
     struct cusplice_counters counters;
     CHECK(cusplice_read_counters(&counters, sizeof counters) == sizeof counters);
-    CHECK(counters.launches == 1 && counters.records == 2 && counters.eager == 3);
+    CHECK(counters.launches == 1 && counters.records == 2 && counters.waits == 1 &&
+          counters.eager == 4);
 }
 
 static void hold_unseen(int more) {

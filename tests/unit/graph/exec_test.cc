@@ -192,6 +192,7 @@ class Exec : public ::testing::Test {
     cus_values values_[MOST] = {};
     cus_exec_op ops_[MOST];
     size_t n_ = 0;
+    CUevent ends_[CUS_BRANCHES + 1] = {};
     cus_exec *exec_ = nullptr;
     cus_fallback why_ = CUS_FALLBACK_NO_MEMORY;
 };
