@@ -5,6 +5,7 @@
 #include "shim/api/api.h"
 #include "shim/base/hazard.h"
 #include "shim/graph/held.h"
+#include "shim/plan/branches.h"
 #include "shim/stream/branches.h"
 #include "shim/stream/events.h"
 #include "shim/stream/flush.h"
@@ -95,8 +96,18 @@ void cus_engine_event_named(CUevent event, unsigned row) {
     cus_engine_event_seen(event, row);
 }
 
-/* Nobody can see an event that goes: if its record is deferred, the graph needs no node for it, but
- * a wait of the same segment may need the event. */
+/* Does a deferred wait wait for the deferred record at this place? Engine lock held. */
+static bool has_wait(const struct cus_engine *engine, uint32_t record) {
+    for (uint32_t i = record + 1; i < engine->view.n; i++) {
+        const struct cus_kind *kind = engine->view.segment->places[i].kind;
+        if (kind->type == CUS_OP_WAIT && cus_branches_record(kind, i) == record)
+            return true;
+    }
+    return false;
+}
+
+/* Nobody can see an event that goes: its destroy waits for its deferred record. Of an event that
+ * was made to fork or join a branch, the graph needs no node. */
 static bool goes_unseen(CUevent event, struct cus_event_record last) {
     struct cus_engine *engine = last.place.engine;
     if (cus_events_issued(last) || !is_own(engine) || cus_recording() ||
@@ -104,7 +115,7 @@ static bool goes_unseen(CUevent event, struct cus_event_record last) {
         return false;
     cus_lock_take(&engine->lock);
     if (engine->view.segment && last.number > engine->records.begun &&
-        last.number > engine->records.issued)
+        last.number > engine->records.issued && has_wait(engine, last.at))
         cus_plan_supersede(cus_engine_plan(engine), last.at);
     cus_engine_unlock(engine);
     return true;
