@@ -35,6 +35,12 @@ static void ask_event(struct sc *sc, CUevent e) {
     OK(code);
 }
 
+static void poll_word(const unsigned *word, unsigned value) {
+    while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+        sched_yield();
+    }
+}
+
 /* b is joined in the next step, or the host waits for it instead; c is never joined, and works on
  * words that nobody changes afterwards. */
 int sc_run_fork_open(struct sc *sc) {
@@ -260,6 +266,34 @@ int sc_run_fork_old(struct sc *sc) {
         if (how == 0) {
             OK(sc->cu.StreamSynchronize(f.a));
         }
+    }
+    sc_digest(sc);
+    return 0;
+}
+
+/* The host polls a word that b sets, with no call: in the midst of the region, behind the join, or
+ * not at all. */
+int sc_run_fork_poll(struct sc *sc) {
+    struct forks f;
+    CUdeviceptr flag;
+    sc_forks_start(sc, &f);
+    unsigned *word = sc_pinned(sc, "word", 64);
+    OK(sc->cu.MemHostGetDevicePointer(&flag, word, 0));
+    for (unsigned step = 0; step < sc_steps(sc, 80); step++) {
+        sc_forks_layer(&f, f.b, f.e[0], f.e[1], step);
+        sc_forks_chain(&f, f.a, f.x, step);
+        sc_forks_order(&f, f.a, f.e[0], f.b);
+        sc_forks_both(&f, f.b, step);
+        sc_set_flag(sc, f.b, flag, step + 1);
+        if (step % 8 == 7) {
+            poll_word(word, step + 1);
+        }
+        sc_forks_order(&f, f.b, f.e[1], f.a);
+        sc_forks_behind(&f, step);
+        if (step % 8 == 3) {
+            poll_word(word, step + 1);
+        }
+        OK(sc->cu.StreamSynchronize(f.a));
     }
     sc_digest(sc);
     return 0;

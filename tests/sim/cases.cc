@@ -109,6 +109,7 @@ std::vector<Case> MakeCases() {
         {"fork_open", 0, "", "", kBranches},
         {"fork_late", 0, "", "", kBranches},
         {"fork_old", 0, "", "", kBranches},
+        {"fork_poll", 0, "", "", kBranches},
         {"fork_thread", 0, "", "", kBranches},
         {"fork_moves", 0, "", "", kBranches},
         {"fork_priority", 0, "", "", {}},

@@ -30,7 +30,8 @@ const Knobs kKnobs[] = {
 // than a tenth.
 std::map<std::string, std::string> Env(const Knobs &knobs, const Case &c) {
     auto env = knobs.env;
-    bool waits = c.name.rfind("poll_", 0) == 0 || c.name == "host_func_two";
+    bool waits =
+        c.name.rfind("poll_", 0) == 0 || c.name == "fork_poll" || c.name == "host_func_two";
     if (waits && env.count("CUSPLICE_HOLD_US") && env["CUSPLICE_HOLD_US"] == "1000000") {
         env["CUSPLICE_HOLD_US"] = "20000";
     }

@@ -70,14 +70,19 @@ std::string Text(const Json &json, const std::string &key) {
     return found == json.text.end() ? "" : found->second;
 }
 
-// All kinds of ops, patched and built nodes, memory of all kinds that can be set back.
+// All kinds of ops, patched and built nodes, forked streams, memory of all kinds that can be set
+// back.
 TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
-    for (const char *name :
-         {"steady",          "decode_loop",       "growing_grid",  "batch_sizes",  "memsets",
-          "copies",          "copies_registered", "pool_memory",   "free_reuse",   "diverge_insert",
-          "cooperative",     "launch_ex",         "extra_form",    "many_params",  "two_contexts",
-          "legacy_blocking", "module_reload",     "primary_reset", "fork",         "event_loop",
-          "event_reuse",     "event_recreate",    "event_graphs",  "event_capture"}) {
+    for (
+        const char *name :
+        {"steady",          "decode_loop",       "growing_grid",  "batch_sizes",   "memsets",
+         "copies",          "copies_registered", "pool_memory",   "free_reuse",    "diverge_insert",
+         "cooperative",     "launch_ex",         "extra_form",    "many_params",   "two_contexts",
+         "legacy_blocking", "module_reload",     "primary_reset", "fork",          "event_loop",
+         "event_reuse",     "event_recreate",    "event_graphs",  "event_capture", "fork_layers",
+         "fork_events",     "fork_wait_stream",  "fork_two",      "fork_nested",   "fork_open",
+         "fork_late",       "fork_old",          "fork_moves",    "fork_priority", "fork_blocking",
+         "fork_diverge",    "fork_capture",      "fork_memory",   "fork_free"}) {
         SCOPED_TRACE(name);
         Verified v = Undisturbed(name);
         EXPECT_GT(v.report.Number("verified"), 5);
@@ -89,25 +94,11 @@ TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
     }
 }
 
-// Graphs with branches, where the library makes them, leave what each stream would have left.
-TEST(Verify, GraphsOfForkedStreamsAreEqual) {
-    for (const char *name :
-         {"fork_layers", "fork_events", "fork_wait_stream", "fork_two", "fork_nested", "fork_open",
-          "fork_late", "fork_old", "fork_moves", "fork_priority", "fork_blocking", "fork_diverge",
-          "fork_capture", "fork_memory", "fork_free"}) {
-        SCOPED_TRACE(name);
-        Verified v = Verify(name);
-        EXPECT_EQ(v.report.Number("different"), 0);
-        EXPECT_EQ(v.report.Number("equal"), v.report.Number("verified"));
-        ExpectSum(v);
-    }
-}
-
 // With other threads in the driver a graph is left unverified, and never wrong for it.
 TEST(Verify, ThreadsAreLeftInPeace) {
-    for (const char *name :
-         {"threads", "threads_bound", "thread_pester", "random_threads", "capture_other_thread",
-          "spin_pair", "event_threads", "event_across", "event_elapsed", "fork_thread"}) {
+    for (const char *name : {"threads", "threads_bound", "thread_pester", "random_threads",
+                             "capture_other_thread", "spin_pair", "event_threads", "event_across",
+                             "event_elapsed", "fork_thread", "fork_poll"}) {
         SCOPED_TRACE(name);
         Verified v = Verify(name);
         EXPECT_EQ(v.report.Number("different"), 0);
