@@ -230,6 +230,24 @@ struct cus_kind *cus_call_kind(struct cus_engine *engine, struct cus_call *call,
     }
 }
 
+bool cus_call_is(const struct cus_engine *engine, const struct cus_call *call,
+                 const struct cus_kind *kind) {
+    if (kind->type != call->type || kind->branch != call->place.branch)
+        return false;
+    switch (call->type) {
+    case CUS_OP_LAUNCH:
+        return cus_kinds_is_launch(kind, call->launch);
+    case CUS_OP_RECORD:
+        return kind->abis >> call->stream.abi & 1 &&
+               call->event->context == engine->context->handle;
+    case CUS_OP_WAIT:
+        return kind->abis >> call->stream.abi & 1 && kind->from == call->place.from &&
+               kind->back == call->place.back;
+    default:
+        return false;
+    }
+}
+
 static enum cus_policy policy_of(struct cus_context *context, const struct cus_call *call) {
     switch (call->type) {
     case CUS_OP_MEMSET:

@@ -51,6 +51,9 @@ struct cus_call {
 /* The op's kind for this engine. NULL: the function did not run here yet (`*fresh`), or no node can
  * stand for the op. Engine lock held. */
 struct cus_kind *cus_call_kind(struct cus_engine *engine, struct cus_call *call, bool *fresh);
+/* Is this the kind of this launch, record or wait? False of other ops. */
+bool cus_call_is(const struct cus_engine *engine, const struct cus_call *call,
+                 const struct cus_kind *kind);
 /* Called for a copy before any lock is taken: sets `is_value` and `value`. */
 void cus_call_value(struct cus_call *call);
 /* Fills the op, which points into the call. False: its params do not fit the layout of the kind. */

@@ -31,11 +31,9 @@
 
 static struct cus_kind *kind_of(struct cus_engine *engine, struct cus_call *call, bool *first) {
     const struct cus_kind *expected = cus_plan_expected(cus_engine_plan(engine));
-    if (call->type == CUS_OP_LAUNCH && expected && expected->branch == call->place.branch &&
-        cus_kinds_is_launch(expected, call->launch)) {
-        *first = false;
+    *first = false;
+    if (expected && cus_call_is(engine, call, expected))
         return (struct cus_kind *)(uintptr_t)expected;
-    }
     return cus_call_kind(engine, call, first);
 }
 

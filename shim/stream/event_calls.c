@@ -160,12 +160,13 @@ bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigne
     if (engine != thread->last && !comes_home(thread, engine))
         engine = NULL;
     /* The record before this one comes first. On the same stream it does by itself. */
-    struct cus_event_record last = cus_events_last(record->event);
+    struct cus_event_record last =
+        cus_events_find(record->event, &record->context, &record->generation);
     if (!cus_events_issued(last) && (last.place.engine != engine || last.place.stream != stream))
         cus_engine_event_seen(record->event, row);
     /* A record orders nothing on other streams: what this thread defers there stays deferred, and
      * this thread's work goes on there. */
-    return engine && cus_events_find(record->event, &record->context, &record->generation);
+    return engine && record->context;
 }
 
 /* The engine of a stream, made if it is new, so that the first record and wait are known. */

@@ -78,24 +78,32 @@ void cus_events_named(CUevent handle) {
     cus_lock_give(&table->lock);
 }
 
-bool cus_events_find(CUevent handle, CUcontext *context, uint64_t *generation) {
+static struct cus_event_record last_of(const struct event *event) {
+    struct cus_event_record last = event ? event->last : (struct cus_event_record){.number = 0};
+    last.named = !event || event->named;
+    return last;
+}
+
+struct cus_event_record cus_events_find(CUevent handle, CUcontext *context, uint64_t *generation) {
     struct table *table = table_of(handle);
     struct event *event = find(table, handle);
-    bool may = event && !event->named;
-    if (may) {
-        event->unseen = true;
+    struct cus_event_record last = last_of(event);
+    *context = NULL;
+    if (!last.named) {
         *context = event->context;
         *generation = event->generation;
     }
     cus_lock_give(&table->lock);
-    return may;
+    return last;
 }
 
 void cus_events_recorded(CUevent handle, struct cus_event_place place) {
     struct table *table = table_of(handle);
     struct event *event = find(table, handle);
-    if (event)
+    if (event) {
         event->last = (struct cus_event_record){.place = place};
+        event->unseen = true;
+    }
     cus_lock_give(&table->lock);
 }
 
@@ -112,6 +120,7 @@ enum cus_event_is cus_events_deferred(CUevent handle, struct cus_event_place pla
             is = CUS_EVENT_AGAIN;
         *before = event->last.at;
         event->last = (struct cus_event_record){.place = place, .at = at, .number = number};
+        event->unseen = true;
     }
     cus_lock_give(&table->lock);
     return is;
@@ -120,8 +129,7 @@ enum cus_event_is cus_events_deferred(CUevent handle, struct cus_event_place pla
 struct cus_event_record cus_events_last(CUevent handle) {
     struct table *table = table_of(handle);
     const struct event *event = find(table, handle);
-    struct cus_event_record last = event ? event->last : (struct cus_event_record){.number = 0};
-    last.named = !event || event->named;
+    struct cus_event_record last = last_of(event);
     cus_lock_give(&table->lock);
     return last;
 }

@@ -13,8 +13,6 @@ void cus_events_gone(CUevent event);
 /* Graph nodes of the program or another process name the event: no record of it is deferred from
  * here on. */
 void cus_events_named(CUevent event);
-/* What a record of the event needs, which is made next. False: it may not be deferred. */
-bool cus_events_find(CUevent event, CUcontext *context, uint64_t *generation);
 
 /* Where a record is made. */
 struct cus_event_place {
@@ -40,6 +38,9 @@ struct cus_event_record {
     bool named;      /* the event may have been recorded in other ways since */
 };
 struct cus_event_record cus_events_last(CUevent event);
+/* The same, and what a record of the event needs, which is made next. Context NULL: it may not be
+ * deferred. */
+struct cus_event_record cus_events_find(CUevent event, CUcontext *context, uint64_t *generation);
 /* Is a record with this number issued, or lost? */
 static inline bool cus_events_issued(struct cus_event_record record) {
     return !record.place.engine ||
