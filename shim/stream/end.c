@@ -17,6 +17,7 @@
 #include "shim/stream/events.h"
 #include "shim/stream/live.h"
 #include "shim/stream/origins.h"
+#include "shim/stream/passed.h"
 #include "shim/stream/pools.h"
 #include "shim/stream/ranges.h"
 #include "shim/stream/realtime.h"
@@ -61,6 +62,7 @@ void cus_engine_end(void) {
     cus_submit_drop();
     cus_engine_context_gone();
 
+    cus_passed_count(); /* to counters that go */
     cus_registry_drop();
     cus_streams_drop();
     cus_kinds_drop();

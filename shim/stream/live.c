@@ -18,6 +18,7 @@
 #include "shim/stats/page.h"
 #include "shim/stream/live.h"
 #include "shim/stream/state.h"
+#include "shim/stream/passed.h"
 #include "shim/stream/why.h"
 
 #ifndef SYS_futex_waitv
@@ -120,6 +121,7 @@ static bool try_for_a_while(struct cus_lock *lock) {
 
 static bool add_up(struct cus_counters *sum) {
     memset(sum, 0, sizeof *sum);
+    cus_passed_count();
     cus_counters_add(sum, &cus_process.counters);
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++) {

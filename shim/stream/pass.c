@@ -7,6 +7,7 @@
 #include "shim/stream/call.h"
 #include "shim/stream/demotion.h"
 #include "shim/stream/flush.h"
+#include "shim/stream/passed.h"
 #include "shim/stream/priority.h"
 #include "shim/stream/room.h"
 #include "shim/stream/streams.h"
@@ -71,12 +72,10 @@ CUresult cus_pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext
     struct cus_context *context = on ? cus_streams_context(current) : NULL;
     if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
         flush_before_passing(thread, call, current, context);
-    __atomic_add_fetch(&cus_process.counters.ops[call->type], 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&cus_process.counters.eager_by[CUS_EAGER_PASSTHROUGH], 1, __ATOMIC_RELAXED);
     call->why = !on                                   ? CUS_WHY_OFF
                 : cus_ref_is_per_thread(call->stream) ? CUS_WHY_PER_THREAD
                                                       : CUS_WHY_STREAM;
-    cus_tally_alone(&cus_tally_none, call->why);
+    cus_passed_by(thread, call->type, call->why);
     return on ? pass(NULL, context, call) : cus_call_real(call);
 }
 

@@ -117,8 +117,18 @@ static void add_untracked(struct cus_untracked new) {
         all->of[all->n++] = new;
 }
 
+/* While there is no engine, nothing is built: then it is only noted that there was such work, so
+ * that threads on per-thread streams alone share no lock. */
+static bool noted_before(void) {
+    if (!__atomic_load_n(&untracked()->before, __ATOMIC_RELAXED))
+        __atomic_store_n(&untracked()->before, true, __ATOMIC_SEQ_CST);
+    return !__atomic_load_n(&cus_process.n_engines, __ATOMIC_SEQ_CST);
+}
+
 void cus_room_begins(struct cus_stream_ref ref, CUcontext context) {
     struct cus_thread *thread = &cus_thread_self;
+    if (noted_before())
+        return;
     bool own = cus_ref_is_per_thread(ref);
     if (own && !thread->number)
         thread->number = __atomic_add_fetch(&untracked()->threads, 1, __ATOMIC_RELAXED);
@@ -231,6 +241,8 @@ static bool idle(struct cus_context *context) {
 void cus_room_stream_made(struct cus_engine *engine) {
     cus_lock_take(&cus_process.build_lock);
     engine->askable = true;
+    if (!engine->number && __atomic_exchange_n(&untracked()->before, false, __ATOMIC_SEQ_CST))
+        add_untracked((struct cus_untracked){.context = NULL});
     cus_lock_give(&cus_process.build_lock);
 }
 

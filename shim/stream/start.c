@@ -17,6 +17,7 @@
 #include "shim/stream/flush.h"
 #include "shim/stream/priority.h"
 #include "shim/stream/realtime.h"
+#include "shim/stream/passed.h"
 #include "shim/stream/registry.h"
 #include "shim/stream/trace.h"
 #include "shim/stream/watchdog.h"
@@ -156,6 +157,7 @@ void cus_engine_profiling(bool on) {
 
 void cus_engine_counters(struct cus_counters *out) {
     *out = (struct cus_counters){0};
+    cus_passed_count();
     cus_counters_add(out, &cus_process.counters);
     out->fallbacks[CUS_FALLBACK_NO_MEMORY] += cus_mem_failures();
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
