@@ -26,7 +26,8 @@ static bool add_all(struct cus_edges *to, const struct cus_edges *from) {
     return true;
 }
 
-/* Where a branch is: its last nodes, its last op, and the wait that joined it to branch 0. */
+/* Where a branch is: its last nodes, its last op, and the wait that joined it to branch 0, if the
+ * branch had no op since. */
 struct branch {
     struct cus_edges *last;
     uint32_t at, joined;
@@ -63,6 +64,7 @@ bool cus_edges_find(const struct cus_exec_op *ops, uint32_t n, struct cus_edges 
             *branch->last = (struct cus_edges){1, {(uint16_t)i}};
         }
         branch->at = i;
+        branch->joined = CUS_NO_OP;
     }
     return true;
 }

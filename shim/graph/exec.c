@@ -209,20 +209,30 @@ static bool come_behind(const struct cus_driver *driver, CUstream stream,
     for (uint32_t i = 0; i < edges->n; i++)
         nodes[i] = exec->handles[edges->of[i]];
     return driver->cuStreamUpdateCaptureDependencies_v2 &&
-           driver->cuStreamUpdateCaptureDependencies_v2(stream, edges->n ? nodes : NULL, NULL,
-                                                        edges->n,
-                                                        CU_STREAM_SET_CAPTURE_DEPENDENCIES) ==
-               CUDA_SUCCESS;
+           driver->cuStreamUpdateCaptureDependencies_v2(
+               stream, edges->n ? nodes : NULL, NULL, edges->n,
+               CU_STREAM_SET_CAPTURE_DEPENDENCIES) == CUDA_SUCCESS;
 }
 
-/* A node at the end of each branch, which records the branch's event. */
+/* A bit for each branch that has ops, and bit 0 if there are waits. */
+static unsigned branches_of(const struct cus_exec_op *ops, uint32_t n) {
+    unsigned branches = 0;
+    for (uint32_t i = 0; i < n; i++)
+        branches |= (unsigned)(ops[i].kind->branch || ops[i].kind->type == CUS_OP_WAIT)
+                    << ops[i].kind->branch;
+    return branches;
+}
+
+/* A node at the end of each branch, which records the branch's event. A branch without nodes ends
+ * where the graph begins. */
 static bool capture_ends(const struct cus_driver *driver, CUstream stream,
                          const struct cus_exec *exec, const CUevent *events,
-                         const struct cus_edges *ends) {
+                         const struct cus_edges *ends, unsigned branches) {
     for (unsigned b = 1; b <= CUS_BRANCHES; b++)
-        if (ends[b].n && (!events[b] || !come_behind(driver, stream, exec, &ends[b], ANY_OP) ||
-                          driver->cuEventRecordWithFlags(
-                              events[b], stream, CU_EVENT_RECORD_EXTERNAL) != CUDA_SUCCESS))
+        if (branches >> b & 1 &&
+            (!events[b] || !come_behind(driver, stream, exec, &ends[b], ANY_OP) ||
+             driver->cuEventRecordWithFlags(events[b], stream, CU_EVENT_RECORD_EXTERNAL) !=
+                 CUDA_SUCCESS))
             return false;
     return true;
 }
@@ -241,7 +251,7 @@ static bool capture_edges(const struct cus_driver *driver, struct cus_exec_targe
             return false;
         last = i;
     }
-    return capture_ends(driver, stream, exec, target.ends, ends);
+    return capture_ends(driver, stream, exec, target.ends, ends, branches_of(ops, n));
 }
 
 static bool capture_branches(const struct cus_driver *driver, struct cus_exec_target target,
@@ -256,14 +266,6 @@ static bool capture_branches(const struct cus_driver *driver, struct cus_exec_ta
     }
     cus_mem_free(before);
     return captured;
-}
-
-/* Are any of the ops on branches? */
-static bool has_branches(const struct cus_exec_op *ops, uint32_t n) {
-    bool any = false;
-    for (uint32_t i = 0; i < n; i++)
-        any |= ops[i].kind->branch || ops[i].kind->type == CUS_OP_WAIT;
-    return any;
 }
 
 /* If a node does not return a launch attribute, the attribute would be lost silently (HAZARDS A8).
@@ -349,7 +351,7 @@ static bool build_captured(const struct cus_driver *driver, struct cus_exec_targ
                            const struct cus_exec_op *ops, uint32_t n, cus_exec_clock *clock,
                            struct cus_exec *exec, enum cus_fallback *why) {
     *why = CUS_FALLBACK_CAPTURE;
-    if (target.ends && has_branches(ops, n)
+    if (target.ends && branches_of(ops, n)
             ? !capture_branches(driver, target, ops, n, clock, exec)
             : !capture_present(driver, target.capture_stream, ops, n, clock, exec))
         return false;

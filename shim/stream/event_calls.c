@@ -186,6 +186,12 @@ void cus_engine_recorded(const struct cus_record *record) {
 
 /* ---- waits ---- */
 
+/* The driver refused a wait that was to fork this side stream, or to join it. */
+static void not_made(struct cus_engine *side, unsigned row) {
+    cus_flush_branch(side, row);
+    cus_branch_joined(side, NULL, 0);
+}
+
 bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
     struct cus_thread *thread = &cus_thread_self;
     struct cus_event_record last = cus_events_last(wait->event);
@@ -208,7 +214,7 @@ bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
         return false;
     *result = cus_engine_carry_out_wait(&call);
     if (!call.refused && *result != CUDA_SUCCESS)
-        cus_flush_branch(call.place.branch ? engine : last.place.stream, wait->row);
+        not_made(call.place.branch ? engine : last.place.stream, wait->row);
     return !call.refused;
 }
 

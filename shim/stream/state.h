@@ -243,8 +243,10 @@ struct cus_engine {
     struct cus_plan_view view __attribute__((aligned(CUS_LINE)));
 } __attribute__((aligned(CUS_LINE))); /* engines share no cache line: cus_mem_lines */
 _Static_assert(sizeof(struct cus_engine) % CUS_LINE == 0, "whole lines");
+#ifndef CUS_CHECKS /* with it, locks are larger */
 _Static_assert(offsetof(struct cus_engine, repeat) + sizeof(struct cus_repeat) <= 2 * CUS_LINE,
                "what an op of a stream that is demoted looks at is in two lines");
+#endif
 
 /* What an engine with its plan takes, in bytes. */
 static inline size_t cus_engine_bytes(void) {

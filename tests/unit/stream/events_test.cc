@@ -1,5 +1,6 @@
 // Promise: records of events cut no segment, and nobody can tell that a record was deferred.
 #include "tests/unit/stream/engines.h"
+#include "tests/unit/stream/events.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
@@ -15,74 +16,14 @@
 
 using fake::Counters;
 using fake::driver;
+using fake::Elsewhere;
+using fake::Event;
+using fake::RealRecord;
+using fake::RealRecordWithFlags;
+using fake::RecordLine;
+using fake::RecordOn;
 
 namespace {
-
-CUevent Event(uintptr_t number) {
-    return reinterpret_cast<CUevent>(0xe0000 + number);
-}
-
-CUfunction RecordFunction() {
-    static CUfunction f = fake::MakeFunction("record");
-    return f;
-}
-
-// Records are launches of `record` in the journal.
-CUresult RealRecord(CUevent event, CUstream stream) {
-    if (CUresult failed = driver().fail("cuEventRecord"))
-        return failed;
-    return fake::AsLaunch(RecordFunction(), 1, reinterpret_cast<uintptr_t>(event), 0, stream);
-}
-
-CUresult RealRecordWithFlags(CUevent event, CUstream stream, unsigned) {
-    if (CUresult failed = driver().fail("cuEventRecordWithFlags"))
-        return failed;
-    return fake::AsLaunch(RecordFunction(), 1, reinterpret_cast<uintptr_t>(event), 0, stream);
-}
-
-CUresult SetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
-    driver().calls["cuGraphExecEventRecordNodeSetEvent"]++;
-    if (CUresult failed = driver().fail("cuGraphExecEventRecordNodeSetEvent"))
-        return failed;
-    uint64_t a = reinterpret_cast<uintptr_t>(event);
-    uint32_t b = 0;
-    void *params[2] = {&a, &b};
-    CUDA_KERNEL_NODE_PARAMS kernel = {};
-    kernel.func = RecordFunction();
-    kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = kernel.blockDimX = kernel.blockDimY =
-        kernel.blockDimZ = 1;
-    kernel.kernelParams = params;
-    return driver().table.cuGraphExecKernelNodeSetParams_v2(exec, node, &kernel);
-}
-
-std::string RecordLine(CUevent event, CUstream stream) {
-    return fake::Line(stream, "record", reinterpret_cast<uintptr_t>(event));
-}
-
-void TableOfEvents() {
-    driver().table.cuEventRecord = RealRecord;
-    driver().table.cuEventRecordWithFlags = RealRecordWithFlags;
-    driver().table.cuGraphExecEventRecordNodeSetEvent = SetEvent;
-}
-
-// As the hook makes the call (hook/around.c).
-CUresult RecordOn(CUstream stream, CUevent event, unsigned flags = 0, bool with_flags = false) {
-    unsigned row = with_flags ? CUS_ROW_cuEventRecordWithFlags : CUS_ROW_cuEventRecord;
-    cus_record record = {};
-    record.stream = {stream, CUS_ABI_LEGACY};
-    record.event = event;
-    record.with_flags = with_flags;
-    record.real = with_flags ? reinterpret_cast<void *>(RealRecordWithFlags)
-                             : reinterpret_cast<void *>(RealRecord);
-    if (cus_engine_record_begins(&record, flags, row))
-        return cus_engine_record(&record);
-    cus_engine_flush(CUS_SCOPE_S, &record.stream, row);
-    return with_flags ? RealRecordWithFlags(event, stream, flags) : RealRecord(event, stream);
-}
-
-void Elsewhere(const std::function<void()> &call) {
-    std::thread(call).join();
-}
 
 class Events : public fake::ProgramTest {
   protected:
@@ -95,7 +36,7 @@ class Events : public fake::ProgramTest {
         fake::Reset();
         ASSERT_TRUE(fake::StartEngine(EngineSettings()));
         ProgramTest::SetUp();
-        TableOfEvents();
+        fake::TableOfEvents();
         for (int i = 0; i < kEvents; i++)
             cus_engine_event_made(Event(i));
         other_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);

@@ -47,10 +47,16 @@ std::string Text(CUstream stream, const Node &node) {
 }
 
 Node MakeNode(CUfunction f, std::vector<unsigned> dims, void **params) {
-    Node node{f, std::move(dims), std::vector<uint8_t>(12)};
+    Node node{f, std::move(dims), std::vector<uint8_t>(12), {}};
     memcpy(node.params.data(), params[0], 8);
     memcpy(node.params.data() + 8, params[1], 4);
     return node;
+}
+
+void Capture(Stream *stream, const Node &node) {
+    stream->captured.push_back(new Node(node));
+    stream->captured.back()->behind = stream->next;
+    stream->next = {stream->captured.back()};
 }
 
 CUresult LaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -61,7 +67,7 @@ CUresult LaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsig
         return CUDA_ERROR_INVALID_VALUE;
     Node node = MakeNode(f, {gx, gy, gz, bx, by, bz, smem}, params);
     if (Of(stream)->capturing)
-        Of(stream)->captured.push_back(new Node(node));
+        Capture(Of(stream), node);
     else
         driver().journal.push_back(Text(stream, node));
     return CUDA_SUCCESS;
@@ -139,6 +145,7 @@ void Reset() {
     // Calls of the driver are made by the test's threads, but where it says otherwise.
     setenv("CUSPLICE_SUBMIT_NS", "0", 0);
     driver().journal.clear();
+    driver().behind.clear();
     driver().calls.clear();
     driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
     driver().building = [](unsigned) {};
@@ -165,8 +172,8 @@ void Reset() {
         *flags = Of(stream)->flags;
         return CUDA_SUCCESS;
     };
-    t.cuStreamGetPriority = [](CUstream, int *priority) {
-        *priority = 0;
+    t.cuStreamGetPriority = [](CUstream stream, int *priority) {
+        *priority = Of(stream)->priority;
         return CUDA_SUCCESS;
     };
     t.cuStreamGetId = [](CUstream stream, unsigned long long *id) {
@@ -194,6 +201,7 @@ void Reset() {
             return failed;
         Of(stream)->capturing = true;
         Of(stream)->captured.clear();
+        Of(stream)->next.clear();
         return CUDA_SUCCESS;
     };
     t.cuStreamEndCapture = [](CUstream stream, CUgraph *graph) {
@@ -216,8 +224,14 @@ void Reset() {
         *n = 1;
         return CUDA_SUCCESS;
     };
-    t.cuStreamUpdateCaptureDependencies_v2 = [](CUstream, CUgraphNode *, const CUgraphEdgeData *,
-                                                size_t, unsigned) { return CUDA_SUCCESS; };
+    t.cuStreamUpdateCaptureDependencies_v2 = [](CUstream stream, CUgraphNode *nodes,
+                                                const CUgraphEdgeData *, size_t n, unsigned flags) {
+        if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+            Of(stream)->next.clear();
+        for (size_t i = 0; i < n; i++)
+            Of(stream)->next.push_back(reinterpret_cast<Node *>(nodes[i]));
+        return CUDA_SUCCESS;
+    };
     t.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *mode) {
         std::swap(capture_mode, *mode);
         return CUDA_SUCCESS;
@@ -265,19 +279,30 @@ void Reset() {
             return failed;
         auto *to = reinterpret_cast<Exec *>(exec);
         for (size_t i = 0; i < to->nodes.size(); i++)
-            if (to->graph->nodes[i] == reinterpret_cast<Node *>(handle))
+            if (to->graph->nodes[i] == reinterpret_cast<Node *>(handle)) {
                 to->nodes[i] = MakeNode(params->func,
                                         {params->gridDimX, params->gridDimY, params->gridDimZ,
                                          params->blockDimX, params->blockDimY, params->blockDimZ,
                                          params->sharedMemBytes},
                                         params->kernelParams);
+                to->nodes[i].behind = to->graph->nodes[i]->behind;
+            }
         return CUDA_SUCCESS;
     };
     t.cuGraphLaunch = [](CUgraphExec exec, CUstream stream) {
         if (CUresult failed = Enter("cuGraphLaunch"))
             return failed;
-        for (const Node &node : reinterpret_cast<Exec *>(exec)->nodes)
-            driver().journal.push_back(Text(stream, node));
+        const auto *launched = reinterpret_cast<Exec *>(exec);
+        std::map<const Node *, std::string> texts;
+        for (size_t i = 0; i < launched->nodes.size(); i++) {
+            std::string text = Text(stream, launched->nodes[i]);
+            driver().journal.push_back(text);
+            texts[launched->graph->nodes[i]] = text;
+        }
+        driver().behind.clear();
+        for (const Node &node : launched->nodes)
+            for (const Node *before : node.behind)
+                driver().behind[Text(stream, node)].insert(texts[before]);
         return CUDA_SUCCESS;
     };
     t.cuGraphExecDestroy = [](CUgraphExec exec) {

@@ -21,15 +21,18 @@ struct Node {
     CUfunction f;
     std::vector<unsigned> dims;
     std::vector<uint8_t> params;
+    std::vector<Node *> behind; // of a graph: the nodes that come before it
 };
 
 struct Stream {
     unsigned flags = 0;
+    int priority = 0;
     bool capturing = false;        // by the engine
     bool program_captures = false; // set by a test
     bool busy = false;             // set by a test
     unsigned long long id = 0;
     std::vector<Node *> captured;
+    std::vector<Node *> next; // what the next node is captured behind
 };
 
 struct Function {
@@ -41,6 +44,8 @@ struct Driver {
     cus_driver table = {};
     std::vector<std::string>
         journal; // "S1 k0(grid,a,b)" in execution order; graph nodes one by one
+    // Of the graph launched last: the journal's lines of what each node comes behind, by its own.
+    std::map<std::string, std::set<std::string>> behind;
     std::map<std::string, int> calls;
     std::function<CUresult(const std::string &)> fail = [](const std::string &) {
         return CUDA_SUCCESS;

@@ -39,6 +39,13 @@ bool hot_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi,
     return cus_hot_launch_ex(config, f, abi, params, NULL);
 }
 
+bool hot_branch(CUfunction f, const uint32_t *dims, CUstream handle, void **params) {
+    struct cus_dims shape;
+    memcpy(shape.d, dims, sizeof shape.d);
+    return cus_hot_pending() && __atomic_load_n(&cus_process.branches, __ATOMIC_RELAXED) &&
+           cus_hot_branch(f, shape, handle, params);
+}
+
 bool hot_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width, CUstream handle,
                 enum cus_abi abi) {
     return cus_hot_memset(dst, value, elem, width, handle, abi);

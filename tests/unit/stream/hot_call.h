@@ -7,6 +7,8 @@
 bool hot_launch(CUfunction f, const uint32_t *dims, CUstream handle, enum cus_abi abi,
                 void **params, void **extra);
 bool hot_launch_ex(const CUlaunchConfig *config, CUfunction f, enum cus_abi abi, void **params);
+// On a side stream.
+bool hot_branch(CUfunction f, const uint32_t *dims, CUstream handle, void **params);
 bool hot_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t width, CUstream handle,
                 enum cus_abi abi);
 bool hot_copy(enum cus_copy_form form, uint64_t dst, uint64_t src, size_t bytes, CUstream handle,

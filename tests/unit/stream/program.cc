@@ -60,7 +60,9 @@ CUresult Issue(const cus_launch &launch) {
                                                  launch.dims[5], launch.dims[6],
                                                  launch.stream.handle, launch.params, launch.extra);
         if (hot_launch(launch.f, launch.dims, launch.stream.handle, launch.stream.abi,
-                       launch.params, launch.extra))
+                       launch.params, launch.extra) ||
+            (!launch.extra &&
+             hot_branch(launch.f, launch.dims, launch.stream.handle, launch.params)))
             return CUDA_SUCCESS;
     }
     return cus_engine_launch(&launch);

@@ -1,0 +1,272 @@
+// Promise: a stream is forked only where nobody can tell: if all that it did is joined, one thread
+// uses it, and it is ordered and ranked as the home stream is.
+#include "tests/unit/stream/branches.h"
+
+#include <cstdlib>
+
+extern "C" {
+#include "shim/trace/record.h"
+}
+
+using fake::driver;
+using fake::Elsewhere;
+using fake::Event;
+
+// HAZARDS B20.
+TEST_F(Branches, OnlyAStreamThatIsJoinedAndAloneIsForked) {
+    Learn();
+    // Work behind the join, in each step.
+    for (int i = 0; i < 6; i++) {
+        Clear();
+        First();
+        if (i) {
+            EXPECT_TRUE(Has(At(side_, 2))) << i;
+        }
+        Rest();
+        Side(8);
+        EXPECT_TRUE(Has(At(side_, 8))) << i;
+        Sync();
+    }
+    // No more: the first region is the program's own, and joins the stream.
+    ASSERT_NO_FATAL_FAILURE(Again());
+    // A second thread uses it.
+    Elsewhere([&] { Side(8); });
+    ExpectNoBranch();
+}
+
+TEST_F(Branches, TheFirstRegionIsMadeByTheProgramsOwnCalls) {
+    Home(6);
+    Sync();
+    Expect(Whole(false), [&] {
+        First();
+        Rest();
+    });
+}
+
+TEST_F(Branches, AJoinedStreamThatMovedIsJoinedAgainByItsNextRegion) {
+    Learn();
+    const std::vector<std::pair<const char *, std::function<void()>>> moves = {
+        {"a launch", [&] { Side(8); }},
+        {"a call", [&] { Name(side_); }},
+        {"a wait for another stream",
+         [&] {
+             CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+             fake::Launch(other, functions_[9], 9);
+             Fork(other, side_, 5);
+         }},
+        {"memory",
+         [&] {
+             cus_stream_ref ref = {side_, CUS_ABI_LEGACY};
+             uint64_t address;
+             cus_engine_alloc_begins(&ref, nullptr, 64, &address);
+         }},
+    };
+    fake::Launch(stream_, functions_[8], 8);
+    fake::Launch(stream_, functions_[9], 9);
+    Sync();
+    for (const auto &[what, move] : moves) {
+        SCOPED_TRACE(what);
+        ASSERT_NO_FATAL_FAILURE(Again());
+        move();
+        Clear();
+        First();
+        EXPECT_TRUE(Has(Waited(side_, 0)));
+        EXPECT_TRUE(Has(At(side_, 2)));
+        Rest();
+        Sync();
+        Clear();
+        First();
+        EXPECT_FALSE(Has(At(side_, 2))) << "the next one";
+        Rest();
+        Sync();
+    }
+    // A wait of the host for the side stream is no work.
+    ASSERT_NO_FATAL_FAILURE(Again());
+    Await(side_);
+    Clear();
+    Step();
+    EXPECT_FALSE(Has(At(side_, 2)));
+    fake::ExpectBalance();
+}
+
+TEST_F(Branches, AStreamThatIsNotJoinedIsNotForked) {
+    Learn();
+    for (int i = 0; i < 6; i++) {
+        Clear();
+        First();
+        if (i) {
+            EXPECT_TRUE(Has(At(side_, 2))) << i;
+        }
+        Side(3);
+        Home(4);
+        Join(side_, stream_, 1);
+        Side(5); // behind the record
+        Home(5);
+        Sync();
+    }
+    fake::ExpectBalance();
+}
+
+TEST_F(Branches, ASecondThreadThatUsesTheSideStreamComesBehind) {
+    Learn();
+    Home(8);
+    Sync();
+    Steps(4);
+    ASSERT_NO_FATAL_FAILURE(ExpectGraph());
+    Lines expected = Begun();
+    expected.push_back(At(side_, 8));
+    Expect(expected, [&] {
+        First();
+        ASSERT_EQ(Issued(), 0u);
+        Elsewhere([&] { Side(8); });
+    });
+    Expect({At(side_, 3), At(stream_, 4), Recorded(side_, 1), Waited(stream_, 1), At(stream_, 5)},
+           [&] {
+               Rest();
+               Sync();
+           });
+    ExpectNoBranch();
+}
+
+TEST_F(Branches, ASecondThreadThatNamesTheSideStreamWaitsForItsBranch) {
+    Learn();
+    Expect(Begun(), [&] {
+        First();
+        Elsewhere([&] { Name(side_); });
+    });
+    Rest();
+    Sync();
+    Steps(4);
+    ASSERT_NO_FATAL_FAILURE(ExpectGraph());
+    Expect({EndWaited(side_)}, [&] { Elsewhere([&] { Name(side_); }); });
+    fake::ExpectBalance();
+}
+
+TEST_F(Branches, AStreamOfAnotherPriorityIsNotForked) {
+    fake::Of(side_)->priority = -1;
+    ExpectNoBranch();
+    fake::Of(stream_)->priority = -1;
+    end_ = fake::OwnEvent(fake::OwnEvents());
+    ASSERT_NO_FATAL_FAILURE(Again()) << "they are the same";
+}
+
+// What a stream is ordered with by itself, its branch must be.
+TEST_F(Branches, ABlockingStreamIsForkedFromABlockingStreamAlone) {
+    Streams(CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT);
+    ExpectNoBranch();
+    Streams(CU_STREAM_DEFAULT, CU_STREAM_DEFAULT);
+    Learn();
+    Streams(CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING);
+    Learn();
+    stream_ = CU_STREAM_LEGACY;
+    side_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Learn();
+    side_ = fake::MakeStream(CU_STREAM_DEFAULT);
+    ExpectNoBranch();
+    side_ = CU_STREAM_LEGACY;
+    stream_ = fake::MakeStream(CU_STREAM_DEFAULT);
+    ExpectNoBranch();
+}
+
+TEST_F(Branches, NothingIsForkedOnceStreamsHaveAttributes) {
+    Learn();
+    cus_stream_ref ref = {fake::MakeStream(CU_STREAM_NON_BLOCKING), CUS_ABI_LEGACY};
+    First();
+    Rest();
+    Expect({EndWaited(side_)}, [&] { cus_engine_stream_changed(&ref); });
+    Sync();
+    ExpectNoBranch();
+}
+
+TEST_F(Branches, NothingIsForkedWhileTheProgramCaptures) {
+    Learn();
+    CUstream capturing = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref ref = {capturing, CUS_ABI_LEGACY};
+    fake::Of(capturing)->program_captures = true;
+    cus_engine_capture_began(&ref);
+    for (int i = 0; i < 3; i++) {
+        Clear();
+        First();
+        EXPECT_TRUE(Has(At(side_, 2)));
+        Rest();
+        Sync();
+    }
+    fake::Of(capturing)->program_captures = false;
+    cus_engine_capture_ended(&ref);
+    ASSERT_NO_FATAL_FAILURE(Again());
+}
+
+// It would have to say what the driver is asked for.
+TEST_F(Branches, NothingIsForkedWhileATraceIsRecorded) {
+    Learn();
+    std::string path = ::testing::TempDir() + "branches.trace";
+    ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+    First();
+    Rest();
+    EXPECT_TRUE(Has(At(side_, 2)));
+    Sync();
+    ExpectNoBranch(4);
+    cus_record_end();
+    ASSERT_NO_FATAL_FAILURE(Again());
+}
+
+TEST_F(Branches, AnEventThatIsNamedElsewhereForksNothing) {
+    Learn();
+    cus_engine_event_named(Event(0), CUS_ROW_cuGraphAddEventRecordNode);
+    ExpectNoBranch(4);
+    // Nor a wait that becomes a node of the program's graph.
+    Clear();
+    Home(0);
+    fake::RecordOn(stream_, Event(5));
+    EXPECT_EQ(fake::WaitOn(side_, Event(5), CU_EVENT_WAIT_EXTERNAL), CUDA_SUCCESS);
+    EXPECT_EQ(driver().journal.back(), Waited(side_, 5));
+}
+
+TEST_F(Branches, AStreamOfAnotherContextIsNotForked) {
+    cus_driver &t = driver().table;
+    CUcontext mine, theirs = reinterpret_cast<CUcontext>(0x4000);
+    t.cuCtxGetCurrent(&mine);
+    for (int i = 0; i < 8; i++) {
+        Clear();
+        Home(0);
+        Home(1);
+        fake::RecordOn(stream_, Event(0));
+        t.cuCtxPushCurrent_v2(theirs);
+        fake::WaitOn(side_, Event(0));
+        Side(2);
+        EXPECT_TRUE(Has(At(side_, 2))) << i;
+        fake::RecordOn(side_, Event(1));
+        t.cuCtxPushCurrent_v2(mine);
+        fake::WaitOn(stream_, Event(1));
+        Home(5);
+        Sync();
+    }
+}
+
+TEST_F(Branches, ADriverWithoutTheCallsForksNothing) {
+    driver().table.cuEventCreate = nullptr;
+    ExpectNoBranch();
+}
+
+TEST_F(Branches, AnEventThatCannotBeMadeForksNothing) {
+    driver().fail = [](const std::string &what) {
+        return what == "cuEventCreate" ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    };
+    ExpectNoBranch();
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    ASSERT_NO_FATAL_FAILURE(Again());
+}
+
+class OneQueue : public Branches {
+  protected:
+    fake::Settings EngineSettings() override {
+        fake::Settings settings = Branches::EngineSettings();
+        settings.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS", "1");
+        return settings;
+    }
+};
+
+// Programs rely on the order in which such a queue takes their calls.
+TEST_F(OneQueue, NothingIsForked) {
+    ExpectNoBranch();
+}

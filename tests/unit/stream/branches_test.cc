@@ -1,0 +1,282 @@
+// Promise: what a thread forks by events and joins again is one graph. Where it cannot be, each op
+// is issued on its own stream, in order, with the waits and records that it needs.
+#include "tests/unit/stream/branches.h"
+
+using fake::Counters;
+using fake::driver;
+using fake::Elsewhere;
+using fake::Event;
+
+TEST_F(Branches, AForkAndJoinAreOneGraph) {
+    Learn();
+    cus_counters before = Counters();
+    Expect(Graph(), [&] { Step(); });
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], 1);
+    EXPECT_EQ(driver().calls["cuLaunchKernel"], 0) << "nor a record or a wait";
+    cus_counters after = Counters();
+    EXPECT_EQ(after.graph_launches - before.graph_launches, 1u);
+    EXPECT_EQ(after.in_graphs - before.in_graphs, 10u);
+    EXPECT_EQ(after.ops[CUS_OP_WAIT] - before.ops[CUS_OP_WAIT], 2u);
+    using Behind = std::set<std::string>;
+    std::map<std::string, Behind> &behind = driver().behind;
+    EXPECT_EQ(behind[Recorded(stream_, 0)], Behind{At(stream_, 1)});
+    EXPECT_EQ(behind[At(stream_, 2)], Behind{Recorded(stream_, 0)});
+    EXPECT_EQ(behind[At(stream_, 3)], Behind{At(stream_, 2)});
+    EXPECT_EQ(behind[At(stream_, 4)], Behind{Recorded(stream_, 0)}) << "beside the branch";
+    EXPECT_EQ(behind[At(stream_, 5)], (Behind{At(stream_, 4), Recorded(stream_, 1)}));
+    EXPECT_EQ(behind[EndRecorded()], Behind{Recorded(stream_, 1)});
+    fake::ExpectBalance();
+}
+
+// HAZARDS B19.
+TEST_F(Branches, ACallOnASideStreamWaitsForTheEndOfItsBranch) {
+    Learn();
+    First();
+    Rest();
+    ASSERT_EQ(driver().journal, Graph());
+    Expect({EndWaited(side_)}, [&] { Name(side_); });
+    Expect({}, [&] { Name(side_); });
+    Sync();
+    Steps(3);
+    First();
+    Rest();
+    Expect({EndWaited(side_), At(side_, 6)}, [&] { Side(6); });
+    Sync();
+    // A call that covers all streams covers it too.
+    Steps(3);
+    ASSERT_NO_FATAL_FAILURE(ExpectGraph());
+    Expect({EndWaited(side_)},
+           [&] { cus_engine_flush(CUS_SCOPE_P, nullptr, CUS_ROW_cuMemFree_v2); });
+}
+
+// What the home stream does behind the graph is behind the branch anyway.
+TEST_F(Branches, ACallOnTheHomeStreamNeedsNoWait) {
+    Learn();
+    First();
+    Rest();
+    Expect({}, [&] { Name(stream_); });
+    Sync();
+    fake::ExpectBalance();
+}
+
+TEST_F(Branches, WhatIsFlushedInTheMidstGoesOutOnItsOwnStream) {
+    Learn();
+    const std::vector<std::pair<const char *, std::function<void()>>> causes = {
+        {"the host waits", [&] { Sync(); }},
+        {"a call names the home", [&] { Name(stream_); }},
+        {"a call names the side stream", [&] { Name(side_); }},
+        {"the fork's event is looked at",
+         [&] { cus_engine_event_seen(Event(0), CUS_ROW_cuEventQuery); }},
+        {"a launch elsewhere",
+         [&] {
+             CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+             Name(other);
+             fake::Launch(other, functions_[7], 7);
+             driver().journal.pop_back();
+         }},
+        {"another thread names the home", [&] { Elsewhere([&] { Name(stream_); }); }},
+        {"another thread names the side stream", [&] { Elsewhere([&] { Name(side_); }); }},
+        {"another thread looks at the event",
+         [&] { Elsewhere([&] { cus_engine_event_seen(Event(0), CUS_ROW_cuEventQuery); }); }},
+    };
+    On(stream_, 7); // not for the first time, later
+    for (const auto &[cause, call] : causes) {
+        SCOPED_TRACE(cause);
+        Sync();
+        Steps(6);
+        ASSERT_NO_FATAL_FAILURE(ExpectGraph());
+        Clear();
+        First();
+        ASSERT_EQ(Issued(), 0u);
+        Expect(Begun(), call);
+        Rest();
+        Sync();
+    }
+    fake::ExpectBalance();
+}
+
+// Without the look, the record could have been left out.
+TEST_F(Branches, ASupersededRecordIsIssuedWhereAWaitNeedsIt) {
+    Prime(side_);
+    auto first = [&] {
+        Home(0);
+        Fork(stream_, side_, 0);
+        Side(2);
+        EXPECT_EQ(fake::RecordOn(stream_, Event(0)), CUDA_SUCCESS);
+        Home(1);
+    };
+    auto step = [&] {
+        first();
+        Join(side_, stream_, 1);
+        Home(5);
+        Sync();
+    };
+    for (int i = 0; i < 8; i++)
+        step();
+    Expect({At(stream_, 0), At(stream_, 2), Recorded(stream_, 0), At(stream_, 1),
+            Recorded(stream_, 1), At(stream_, 5), EndRecorded()},
+           step);
+    EXPECT_EQ(driver().behind[At(stream_, 2)], std::set<std::string>{At(stream_, 0)});
+    Expect({}, first);
+    Expect({At(stream_, 0), Recorded(stream_, 0), EndWaited(side_), Waited(side_, 0), At(side_, 2),
+            Recorded(stream_, 0), At(stream_, 1)},
+           [&] { Sync(); });
+    fake::ExpectBalance();
+}
+
+TEST_F(Branches, WhatDivergesGoesOutOnItsOwnStream) {
+    Learn();
+    First();
+    Lines expected = Begun();
+    expected.push_back(At(side_, 6));
+    Home(7); // has run, so that it is not its first time
+    Sync();
+    On(side_, 6);
+    Sync();
+    Steps(4);
+    ASSERT_NO_FATAL_FAILURE(ExpectGraph());
+    Expect(expected, [&] {
+        First();
+        Side(6);
+    });
+    Lines rest = {At(side_, 3), At(stream_, 4), Recorded(side_, 1), Waited(stream_, 1),
+                  At(stream_, 5)};
+    Expect(rest, [&] {
+        Rest();
+        Sync();
+    });
+    fake::ExpectBalance();
+}
+
+// The wait is for another record than the one in the graph.
+TEST_F(Branches, AWaitForAnotherRecordIsNotTakenForTheSame) {
+    Learn();
+    EXPECT_EQ(fake::RecordOn(stream_, Event(2)), CUDA_SUCCESS);
+    auto step = [&](int event) {
+        Home(0);
+        Home(1);
+        EXPECT_EQ(fake::RecordOn(stream_, Event(0)), CUDA_SUCCESS);
+        EXPECT_EQ(fake::WaitOn(side_, Event(event)), CUDA_SUCCESS);
+        Side(2);
+        Rest();
+        Sync();
+    };
+    Clear();
+    step(2);
+    EXPECT_TRUE(Has(Waited(side_, 2)));
+    EXPECT_TRUE(Has(At(side_, 2))) << "its fork is in no segment";
+    EXPECT_FALSE(Has(Waited(side_, 0)));
+    fake::ExpectBalance();
+}
+
+TEST_F(Branches, AJoinInTheMidstAndASecondForkAreEdges) {
+    Prime(side_);
+    auto step = [&] {
+        Home(0);
+        Fork(stream_, side_, 0);
+        Side(2);
+        Join(side_, stream_, 1);
+        Home(1);
+        Fork(stream_, side_, 2);
+        Side(3);
+        Join(side_, stream_, 3);
+        Home(4);
+        Sync();
+    };
+    for (int i = 0; i < 10; i++)
+        step();
+    Clear();
+    step();
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], 1);
+    EXPECT_EQ(driver().calls["cuLaunchKernel"], 0);
+    using Behind = std::set<std::string>;
+    EXPECT_EQ(driver().behind[At(stream_, 1)],
+              (Behind{Recorded(stream_, 0), Recorded(stream_, 1)}));
+    EXPECT_EQ(driver().behind[At(stream_, 3)], Behind{Recorded(stream_, 2)});
+    EXPECT_EQ(driver().behind[At(stream_, 4)],
+              (Behind{Recorded(stream_, 2), Recorded(stream_, 3)}));
+    fake::ExpectBalance();
+}
+
+TEST_F(Branches, FourSideStreamsAreBranchesAndAFifthIsNot) {
+    CUstream sides[5];
+    for (CUstream &side : sides) {
+        side = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Prime(side);
+    }
+    auto step = [&](int n) {
+        Home(0);
+        for (int i = 0; i < n; i++)
+            Fork(stream_, sides[i], i);
+        for (int i = 0; i < n; i++)
+            On(sides[i], 2 + i);
+        for (int i = 0; i < n; i++)
+            Join(sides[i], stream_, 8 + i);
+        Home(1);
+        Sync();
+    };
+    for (int i = 0; i < 10; i++)
+        step(4);
+    Clear();
+    step(4);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], 1);
+    EXPECT_EQ(driver().calls["cuLaunchKernel"], 0);
+    std::set<std::string> joined = {Recorded(stream_, 3)};
+    for (int i = 0; i < 4; i++)
+        joined.insert(Recorded(stream_, 8 + i));
+    EXPECT_EQ(driver().behind[At(stream_, 1)], joined);
+    for (int i = 0; i < 10; i++) {
+        Clear();
+        step(5);
+        EXPECT_TRUE(Has(At(sides[4], 6))) << i;
+    }
+    fake::ExpectBalance();
+}
+
+// The order of the forks decides which branch a stream has, in each step.
+TEST_F(Branches, AnotherStreamTakesTheBranchInTheNextStep) {
+    CUstream sides[2] = {side_, fake::MakeStream(CU_STREAM_NON_BLOCKING)};
+    Prime(sides[0]);
+    Prime(sides[1]);
+    for (int i = 0; i < 12; i++) {
+        side_ = sides[i % 2];
+        Step();
+    }
+    for (int i = 0; i < 4; i++) {
+        side_ = sides[i % 2];
+        Lines expected = {EndWaited(sides[(i + 1) % 2])}; // which has no branch any more
+        for (const std::string &line : Graph())
+            expected.push_back(line);
+        Expect(expected, [&] { Step(); });
+        EXPECT_EQ(driver().calls["cuGraphLaunch"], 1);
+    }
+    fake::ExpectBalance();
+}
+
+// Each of two streams that wait for each other could be a branch of the other.
+TEST_F(Branches, TwoStreamsChangePlacesIfTheSideStreamIsNotJoined) {
+    auto step = [&] {
+        Home(0);
+        Fork(stream_, side_, 0);
+        Side(2);
+        Side(3);
+        Join(side_, stream_, 1);
+        Home(1);
+        Sync();
+        return driver().journal.size() == 7 && Has(At(stream_, 2));
+    };
+    for (int i = 0; i < 3; i++)
+        Home(i), Side(i + 3), Sync(); // no first times later
+    Join(side_, stream_, 3);          // the home waits first, and is taken for the side stream
+    std::vector<bool> in_graph;
+    for (int i = 0; i < 20; i++) {
+        Clear();
+        in_graph.push_back(step());
+    }
+    // The first region is made by own calls. The home is forked in the next three, and its last op
+    // is not joined when the host waits.
+    EXPECT_EQ(std::count(in_graph.begin(), in_graph.begin() + 5, true), 0);
+    EXPECT_EQ(std::count(in_graph.end() - 8, in_graph.end(), true), 8)
+        << testing::PrintToString(in_graph);
+    fake::ExpectBalance();
+}
