@@ -447,8 +447,8 @@ TEST_F(Events, AnEventOfAnotherContextIsRecordedAtOnce) {
 }
 
 TEST_F(Events, ADriverWithoutSuchNodesIsGivenEachRecord) {
-    Learn();
     driver().table.cuGraphExecEventRecordNodeSetEvent = nullptr;
+    Learn();
     Begin(Event(0));
     EXPECT_EQ(driver().journal, Begun(Event(0)));
 }
