@@ -6,9 +6,12 @@
 
 #include "shim/base/hazard.h"
 
+/* A branch that was forked in front of the segment has ops there that nothing in the segment comes
+ * behind. */
 static bool take_wait(struct cus_branches *branches, const struct cus_kind *kind, uint32_t i) {
     uint32_t record = cus_branches_record(kind, i);
-    if (record == CUS_NO_OP)
+    bool forked_before = kind->goes_on && !(branches->open >> kind->branch & 1);
+    if (record == CUS_NO_OP || (CUS_HAZARD(B18) && forked_before))
         return false;
     if (kind->branch)
         branches->open |= (uint8_t)(1u << kind->branch);

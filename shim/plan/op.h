@@ -82,10 +82,11 @@ struct cus_kind {
     /* Programmatic stream serialization: may start before its predecessor ends. */
     uint8_t pdl;
     uint8_t branch; /* of the stream of the op; 0: the segment's own stream */
-    /* Wait: the branch of the record, and how many ops before the record came; 0: more than a
-     * segment has. */
+    /* Wait: the branch of the record, how many ops before the record came (0: more than a segment
+     * has), and whether the waiting branch was forked before and is not joined yet. */
     uint8_t from;
     uint16_t back;
+    uint8_t goes_on;
     struct cus_tally *tally;          /* counts ops of this name; NULL: none */
     const struct cus_step_rule *step; /* a marker: gives the step's class; NULL: no marker */
     const char *name;                 /* for reports */

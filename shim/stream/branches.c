@@ -267,6 +267,7 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
                            struct cus_call *call) {
     const struct cus_event_place *record = &call->record_at;
     struct cus_branch *from = NULL, *to = NULL;
+    bool goes_on = false;
     if (!is_current(home))
         return false;
     if (record->stream != home) {
@@ -280,6 +281,7 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
                                      : NULL;
         if (!to || !is_still(to))
             return false;
+        goes_on = to->open;
         to->open = true;
         to->at = cus_engine_ops(home) + 1;
     } else if (from && from->at == record->ops) {
@@ -290,6 +292,7 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
         .branch = to ? (uint8_t)(to - home->branches) : 0,
         .from = from ? (uint8_t)(from - home->branches) : 0,
         .back = ops_back(home, record),
+        .goes_on = goes_on,
     };
     return true;
 }
@@ -316,4 +319,10 @@ void cus_branch_close(struct cus_engine *home) {
             cus_process.driver->cuEventDestroy_v2(branch->end);
         *branch = (struct cus_branch){.engine = NULL};
     }
+}
+
+void cus_branch_leave_all(struct cus_engine *home) {
+    for (unsigned b = 1; b <= CUS_BRANCHES; b++)
+        if (home->branches[b].engine)
+            cus_branch_leave(home, home->branches[b].engine);
 }

@@ -43,7 +43,13 @@ CUstream cus_branch_stream(struct cus_engine *home, unsigned branch);
 void cus_branch_launched(struct cus_engine *home, unsigned branches);
 /* The stream is no branch any more. */
 void cus_branch_leave(struct cus_engine *home, struct cus_engine *engine);
-/* The home goes. */
+/* The same of all the home's branches. Below: the home goes. */
+void cus_branch_leave_all(struct cus_engine *home);
 void cus_branch_close(struct cus_engine *home);
+/* The engine of the stream of a branch. */
+static inline struct cus_engine *cus_branch_engine(struct cus_engine *home, unsigned branch) {
+    struct cus_engine *engine = home->branches[branch].engine;
+    return branch && engine ? engine : home;
+}
 
 #endif

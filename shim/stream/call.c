@@ -242,7 +242,7 @@ bool cus_call_is(const struct cus_engine *engine, const struct cus_call *call,
                call->event->context == engine->context->handle;
     case CUS_OP_WAIT:
         return kind->abis >> call->stream.abi & 1 && kind->from == call->place.from &&
-               kind->back == call->place.back;
+               kind->back == call->place.back && kind->goes_on == call->place.goes_on;
     default:
         return false;
     }

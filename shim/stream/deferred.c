@@ -51,7 +51,7 @@ static void turn_ended(struct cus_engine *engine) {
 static void note_late(struct cus_engine *engine, CUresult result) {
     if (result == CUDA_SUCCESS)
         return;
-    if (CUS_HAZARD(E4) && engine->late_error == CUDA_SUCCESS)
+    if (CUS_HAZARD(E4) && __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
         __atomic_store_n(&engine->late_error, result, __ATOMIC_RELAXED);
     cus_fallback(CUS_FALLBACK_LATE_ERROR);
     CUS_LOG_ONCE(CUS_WARN, "stream", "a deferred op failed with error %d when it was issued",
@@ -72,13 +72,15 @@ static void find_waited(const struct cus_segment *segment, uint32_t n,
 /* Issues the deferred ops [0, n). Returns the last op's result; errors of the others are noted. */
 static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     CUresult result = CUDA_SUCCESS;
+    struct cus_engine *of = engine; /* of the last op's stream */
     uint64_t waited[CUS_SEGMENT_MAX / 64];
     find_waited(engine->view.segment, n, waited);
     for (uint32_t i = 0; i < n; i++) {
         if (cus_plan_superseded(cus_engine_plan(engine), i) && !(waited[i / 64] >> i % 64 & 1))
             continue;
-        note_late(engine, result);
+        note_late(of, result);
         const struct cus_kind *kind = engine->view.segment->places[i].kind;
+        of = cus_branch_engine(engine, kind->branch);
         result = cus_issue(cus_process.driver, kind, cus_plan_values(cus_engine_plan(engine), i),
                            cus_branch_stream(engine, kind->branch));
     }
@@ -115,7 +117,7 @@ static void issue_submitted(struct cus_engine *engine) {
     bool refused = submit->refused < segment->n;
     cus_fallback(refused ? CUS_FALLBACK_SETPARAMS : CUS_FALLBACK_GRAPH_LAUNCH);
     for (uint32_t i = 0; i < segment->n; i++)
-        note_late(engine,
+        note_late(cus_branch_engine(engine, segment->places[i].kind->branch),
                   cus_issue(cus_process.driver, segment->places[i].kind,
                             cus_image_op(variant->image, segment, i),
                             cus_branch_stream(engine, segment->places[i].kind->branch)));

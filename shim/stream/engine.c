@@ -482,8 +482,11 @@ static struct cus_engine *home_of(const struct cus_thread *thread, struct cus_en
 
 /* Is the op one of a branch of this engine? Engine lock held. */
 static bool enter(struct cus_engine *engine, struct cus_call *call) {
-    return call->type == CUS_OP_WAIT ? cus_branch_enter_wait(engine, call->side, call)
-                                     : cus_branch_enter(engine, call->side, call);
+    if (call->type != CUS_OP_WAIT)
+        return cus_branch_enter(engine, call->side, call);
+    if (!engine->view.segment)
+        cus_deferred_settle(engine); /* a stream may take another one's branch */
+    return cus_branch_enter_wait(engine, call->side, call);
 }
 
 /* Would the wait be an edge from the record that it is for? If not, what is deferred is issued. */
@@ -566,8 +569,6 @@ static CUresult carry_out(struct cus_call *call) {
         /* Before the lock was taken, another thread may have closed the engine because a context
          * died, and given the object to another stream. */
         bool branch = call->type == CUS_OP_WAIT || call->side != engine;
-        if (call->type == CUS_OP_WAIT && !engine->view.segment)
-            cus_deferred_settle(engine); /* a stream may take another one's branch */
         if (cus_streams_current(thread) && (!branch || enter(engine, call)))
             break;
         cus_engine_unlock(engine);

@@ -222,7 +222,8 @@ void cus_engine_waited(const struct cus_wait *wait) {
     struct cus_event_record last = cus_events_last(wait->event);
     struct cus_engine *from = last.place.stream;
     struct cus_engine *to = engine_of(wait->stream);
-    if (!to || !from || to == from || last.named)
+    /* A wait that is captured orders nothing on its stream. */
+    if (!to || !from || to == from || last.named || cus_program_captures(to->context))
         return;
     cus_branch_waited(to, from);
     if (last.place.position && last.place.position == cus_branch_position(from))

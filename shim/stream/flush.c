@@ -197,6 +197,16 @@ static bool gives_work(unsigned row) {
                                    strncmp(cus_api_rows[row].name, "cuEventRecord", 13) != 0);
 }
 
+/* The call may give work to `named`, or to any stream if it is in no table or launches on streams
+ * that are not looked up. */
+static void note_work(const struct cus_engine *named, unsigned row) {
+    bool any = row >= CUS_API_ROWS || launches_elsewhere(row);
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n; i++)
+        if (any || (cus_process.engines[i] == named && gives_work(row)))
+            __atomic_add_fetch(&cus_process.engines[i]->calls, 1, __ATOMIC_SEQ_CST);
+}
+
 /* Flushes the named stream and what legacy ordering ties to it. A per-thread stream, or a stream
  * without an op so far, has no engine; what could be tied to it is flushed all the same. */
 static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum cus_break reason) {
@@ -245,6 +255,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
         return;
     }
     if (scope == CUS_SCOPE_P || ((scope == CUS_SCOPE_S) && !stream)) {
+        note_work(stream ? peek(stream, current_context()) : NULL, row);
         cus_flush_branches(row);
         flush_all(NULL, false, row, CUS_BREAK_API);
         cus_thread_pends(thread, NULL);

@@ -31,10 +31,13 @@
 
 /* The driver is asked at every op, because the runtime sets contexts through private tables too
  * (HAZARDS E5). */
-CUS_HOT bool cus_hot_same_context(const struct cus_thread *thread) {
+CUS_HOT bool cus_hot_in_context(CUcontext context) {
     CUcontext current = NULL;
     cus_process.driver->cuCtxGetCurrent(&current);
-    return !CUS_HAZARD(E5) || current == thread->context;
+    return !CUS_HAZARD(E5) || current == context;
+}
+CUS_HOT bool cus_hot_same_context(const struct cus_thread *thread) {
+    return cus_hot_in_context(thread->context);
 }
 
 /* True unless legacy ordering makes ops of other streams go before an op on this engine. */
@@ -419,7 +422,7 @@ CUS_HOT bool cus_hot_branch(CUfunction f, struct cus_dims dims, CUstream handle,
         if (branch->handle == handle && branch->open &&
             __atomic_load_n(&branch->engine->home, __ATOMIC_RELAXED) == home &&
             cus_hot_good(home) && cus_hot_has_params(kind, params) &&
-            cus_plan_same_dims(view, dims) && cus_hot_same_context(&cus_thread_self)) {
+            cus_plan_same_dims(view, dims) && cus_hot_in_context(home->context->handle)) {
             if (cus_plan_differs(view, params))
                 cus_plan_request_here(view, params);
             branch->at = cus_engine_ops(home) + 1;

@@ -130,6 +130,7 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
     kind->branch = key->place.branch;
     kind->from = key->place.from;
     kind->back = key->place.back;
+    kind->goes_on = key->place.goes_on;
     kind->cluster[0] = kind->cluster[1] = kind->cluster[2] = 1;
     memcpy(kind->attrs, key->attrs, sizeof kind->attrs);
     kind->deferrable = true;
@@ -141,7 +142,8 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
 static uint64_t stable_of(const struct cus_kind *kind, const struct cus_kind_key *key,
                           uint64_t code) {
     uint64_t place =
-        key->place.branch | (uint64_t)key->place.from << 8 | (uint64_t)key->place.back << 16;
+        key->place.branch | (uint64_t)key->place.from << 8 | (uint64_t)key->place.back << 16 |
+        (uint64_t)key->place.goes_on << 32;
     const uint64_t words[] = {key->type,      key->elem,      key->copy_form, key->cooperative,
                               key->family[0], key->family[1], key->n_attrs,   place};
     uint64_t hash = cus_cache_hash(words, sizeof words, code);

@@ -43,8 +43,9 @@ struct cus_kind_key {
     uint16_t n_attrs;
     uint32_t rule; /* of another op than a launch: number of its call's rule, from 1 on; 0: none */
     struct cus_place_of_op {
-        uint8_t branch, from; /* as in struct cus_kind, and `back` as well */
-        uint16_t back;
+        /* As in struct cus_kind. */
+        uint8_t branch, from;
+        uint16_t back : 15, goes_on : 1;
     } place; /* keys are compared bytewise, so no hole may precede the attributes */
     struct cus_attr attrs[CUS_KIND_ATTRS];
 };

@@ -68,10 +68,17 @@ static CUresult pass(struct cus_engine *engine, struct cus_context *context,
     return result;
 }
 
+/* Where a record is that passes, nobody looks up. */
+static void note_record(const struct cus_call *call) {
+    if (call->type == CUS_OP_RECORD)
+        cus_events_recorded(call->event->event, (struct cus_event_place){.engine = NULL});
+}
+
 CUresult cus_pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext current, bool on) {
     struct cus_context *context = on ? cus_streams_context(current) : NULL;
     if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE))
         flush_before_passing(thread, call, current, context);
+    note_record(call);
     call->why = !on                                   ? CUS_WHY_OFF
                 : cus_ref_is_per_thread(call->stream) ? CUS_WHY_PER_THREAD
                                                       : CUS_WHY_STREAM;
@@ -80,6 +87,7 @@ CUresult cus_pass_by(struct cus_thread *thread, struct cus_call *call, CUcontext
 }
 
 CUresult cus_pass_demoted(struct cus_engine *engine, struct cus_call *call) {
+    note_record(call);
     uint64_t left = __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED);
     if (left)
         cus_demoted_op(engine, left, call->type,

@@ -13,6 +13,7 @@
 #include "shim/base/options.h"
 #include "shim/stream/access.h"
 #include "shim/stream/advice.h"
+#include "shim/stream/branches.h"
 #include "shim/stream/fallback.h"
 #include "shim/stream/flush.h"
 #include "shim/stream/priority.h"
@@ -103,6 +104,8 @@ static void drain_all(void) {
             cus_flush_locked(engine, CUS_CAUSE_EXIT, CUS_BREAK_EXIT, CUS_CUT_OTHER);
         else if (i >= n)
             cus_exit_give_up();
+        if (!engine->pending)
+            cus_branch_leave_all(engine);
         cus_engine_unlock(engine);
     }
 }
