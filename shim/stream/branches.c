@@ -8,6 +8,7 @@
 
 #include "shim/base/hazard.h"
 #include "shim/stream/access.h"
+#include "shim/stream/registry.h"
 #include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
 
@@ -105,6 +106,14 @@ static bool ties_fit(const struct cus_engine *engine, const struct cus_engine *h
     return !engine->legacy && (!engine->blocking || (home->blocking && !home->legacy));
 }
 
+/* A stream that captures is asked nothing but whether it does (HAZARDS D7). */
+static bool may_ask(const struct cus_engine *engine) {
+    CUstreamCaptureStatus status;
+    return !cus_program_captures(engine->context) &&
+           cus_process.driver->cuStreamIsCapturing(engine->handle, &status) == CUDA_SUCCESS &&
+           status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 /* A node has the priority of the stream that the graph is captured on. */
 static bool priorities_fit(const struct cus_engine *engine, const struct cus_engine *home) {
     int its = 0, homes = 0;
@@ -121,6 +130,18 @@ static bool has_calls(void) {
            driver->cuGraphExecEventRecordNodeSetEvent;
 }
 
+bool cus_branch_same(struct cus_engine *engine) {
+    uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&engine->epoch, __ATOMIC_RELAXED) == epoch)
+        return true;
+    if (!may_ask(engine))
+        return false;
+    cus_lock_take(&engine->lock);
+    bool same = cus_registry_same(engine);
+    cus_engine_unlock(engine);
+    return same;
+}
+
 bool cus_branch_may_fork(struct cus_engine *engine, struct cus_engine *home) {
     if (!is_side(engine, home) || engine->context != home->context || !ties_fit(engine, home) ||
         !is_mine(engine) ||
@@ -128,7 +149,8 @@ bool cus_branch_may_fork(struct cus_engine *engine, struct cus_engine *home) {
         __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED))
         return false;
-    return (!CUS_HAZARD(B20) || cus_branch_is_joined(engine, home)) && priorities_fit(engine, home);
+    return (!CUS_HAZARD(B20) || cus_branch_is_joined(engine, home)) && may_ask(engine) &&
+           may_ask(home) && priorities_fit(engine, home);
 }
 
 /* ---- the home's branches ---- */

@@ -28,6 +28,9 @@ void cus_branch_step_ends(struct cus_engine *home);
 
 /* ---- ops; the home's lock is held ---- */
 
+/* Is the stream still the one that the engine serves, and not another one with its handle (HAZARDS
+ * B13)? Takes the engine's lock if one may have gone since the last look. */
+bool cus_branch_same(struct cus_engine *engine);
 /* May the stream become a branch of the home, as far as one can tell without its lock? Called
  * without a lock. */
 bool cus_branch_may_fork(struct cus_engine *engine, struct cus_engine *home);

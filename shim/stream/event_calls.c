@@ -201,7 +201,7 @@ bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
         !is_own(home))
         return false;
     struct cus_engine *engine = cus_registry_recall(thread, wait->stream, current_context());
-    if (!engine || engine == last.place.stream)
+    if (!engine || engine == last.place.stream || (engine != home && !cus_branch_same(engine)))
         return false;
     struct cus_call call = {.stream = wait->stream,
                             .wait = wait,

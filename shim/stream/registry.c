@@ -282,7 +282,7 @@ bool cus_registry_same(struct cus_engine *engine) {
         (cus_process.driver->cuStreamGetId(engine->handle, &id) != CUDA_SUCCESS ||
          id != engine->id))
         return false;
-    engine->epoch = epoch;
+    __atomic_store_n(&engine->epoch, epoch, __ATOMIC_RELAXED);
     return true;
 }
 

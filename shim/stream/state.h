@@ -123,7 +123,9 @@ struct cus_engine {
      * engine (branches.h); NULL: they are this engine's own. */
     struct cus_engine *home;
     uint64_t cut_at;          /* lock: counters.in_graphs when the last run ended (cus_run_ended) */
-    uint32_t epoch;        /* lock: registry epoch of the last check that the stream is the same */
+    /* Registry epoch of the last check that the stream is the same. Atomic, written under the
+     * lock. */
+    uint32_t epoch;
     uint32_t traced_epoch; /* lock: epoch of `traced` (cus_record_epoch); 0: no number yet */
 
     struct cus_exec *dropped; /* lock: graphs that the plan dropped and nobody destroyed yet */

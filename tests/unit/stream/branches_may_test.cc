@@ -2,7 +2,7 @@
 // uses it, and it is ordered and ranked as the home stream is.
 #include "tests/unit/stream/branches.h"
 
-#include <cstdlib>
+#include <set>
 
 extern "C" {
 #include "shim/trace/record.h"
@@ -196,6 +196,48 @@ TEST_F(Branches, NothingIsForkedWhileTheProgramCaptures) {
     ASSERT_NO_FATAL_FAILURE(Again());
 }
 
+// HAZARDS D7, of captures that were seen to begin and of others.
+TEST_F(Branches, AStreamThatCapturesIsAskedNothingElse) {
+    static std::set<CUstream> asked;
+    Prime(side_);
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    fake::Launch(other, functions_[0], 100);
+    fake::Sync(other);
+    driver().table.cuStreamGetPriority = [](CUstream stream, int *priority) {
+        asked.insert(stream);
+        *priority = 0;
+        return CUDA_SUCCESS;
+    };
+    driver().table.cuStreamGetId = [](CUstream stream, unsigned long long *id) {
+        asked.insert(stream);
+        *id = fake::Of(stream)->id;
+        return CUDA_SUCCESS;
+    };
+    for (CUstream capturing : {stream_, side_})
+        for (bool seen : {true, false}) {
+            cus_stream_ref ref = {capturing, CUS_ABI_LEGACY};
+            fake::Of(capturing)->program_captures = true;
+            if (seen)
+                cus_engine_capture_began(&ref);
+            Home(0);
+            asked.clear();
+            Fork(stream_, side_, 0);
+            EXPECT_EQ(asked.count(capturing), 0u);
+            if (!seen) // and a stream has gone, so that any may be another one
+                Gone(other);
+            asked.clear();
+            Fork(stream_, side_, 0);
+            EXPECT_EQ(asked.count(capturing), 0u);
+            fake::Of(capturing)->program_captures = false;
+            cus_engine_capture_ended(&ref);
+            Join(side_, stream_, 1);
+            Sync();
+        }
+    asked.clear();
+    Fork(stream_, side_, 0);
+    EXPECT_EQ(asked.count(side_), 1u);
+}
+
 // It would have to say what the driver is asked for.
 TEST_F(Branches, NothingIsForkedWhileATraceIsRecorded) {
     Learn();
@@ -208,6 +250,23 @@ TEST_F(Branches, NothingIsForkedWhileATraceIsRecorded) {
     ExpectNoBranch(4);
     cus_record_end();
     ASSERT_NO_FATAL_FAILURE(Again());
+}
+
+// HAZARDS B13: its handle came back, and nobody saw that.
+TEST_F(Branches, AStreamThatMayBeAnotherOneIsLookedAtAgain) {
+    Learn();
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    fake::Launch(other, functions_[0], 100);
+    fake::Sync(other);
+    Gone(other); // a stream has gone, and so may others
+    Steps(4);
+    ASSERT_NO_FATAL_FAILURE(ExpectGraph()) << "it is the same";
+    other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    fake::Launch(other, functions_[0], 100);
+    fake::Sync(other);
+    Gone(other);
+    fake::Of(side_)->id += 1000;
+    ExpectNoBranch();
 }
 
 TEST_F(Branches, AnEventThatIsNamedElsewhereForksNothing) {

@@ -148,6 +148,59 @@ TEST_F(Branches, WhatDivergesGoesOutOnItsOwnStream) {
     fake::ExpectBalance();
 }
 
+TEST_F(Branches, AnOpOfABranchIsPatched) {
+    Learn();
+    for (uint32_t b = 1; b < 4; b++) {
+        Lines expected = Graph();
+        expected[3] = fake::Line(stream_, "k2", 102, b);
+        expected[5] = fake::Line(stream_, "k4", 104, 10 + b);
+        Expect(expected, [&] {
+            Home(0);
+            Home(1);
+            Fork(stream_, side_, 0);
+            fake::Launch(side_, functions_[2], 102, b);
+            Side(3);
+            fake::Launch(stream_, functions_[4], 104, 10 + b);
+            Join(side_, stream_, 1);
+            Home(5);
+            Sync();
+        });
+        EXPECT_EQ(driver().calls["cuGraphLaunch"], 1);
+    }
+    fake::ExpectBalance();
+}
+
+// The short path of a launch on a side stream: the one that is expected there, and no other.
+TEST_F(Branches, TheExpectedLaunchTakesAShortPath) {
+    Learn();
+    Step(); // which is timed, as some are
+    uint64_t a = 103;
+    uint32_t b = 0;
+    void *params[2] = {&a, &b};
+    const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0}, wide[7] = {2, 1, 1, 32, 1, 1, 0};
+    EXPECT_FALSE(hot_branch(functions_[0], dims, stream_, params)) << "nothing is deferred";
+    First();
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    EXPECT_FALSE(hot_branch(functions_[3], dims, other, params));
+    EXPECT_FALSE(hot_branch(functions_[3], dims, stream_, params));
+    EXPECT_FALSE(hot_branch(functions_[4], dims, side_, params));
+    EXPECT_FALSE(hot_branch(functions_[3], wide, side_, params));
+    EXPECT_TRUE(hot_branch(functions_[3], dims, side_, params));
+    a = 104;
+    EXPECT_FALSE(hot_branch(functions_[4], dims, side_, params)) << "is one of the home";
+    Home(4);
+    Join(side_, stream_, 1);
+    Clear();
+    Home(5);
+    EXPECT_EQ(driver().journal, Graph());
+    Sync();
+    // Another thread names the side stream, which is no branch any more.
+    First();
+    Elsewhere([&] { Name(side_); });
+    EXPECT_FALSE(hot_branch(functions_[3], dims, side_, params));
+    fake::ExpectBalance();
+}
+
 // The wait is for another record than the one in the graph.
 TEST_F(Branches, AWaitForAnotherRecordIsNotTakenForTheSame) {
     Learn();
