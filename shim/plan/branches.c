@@ -16,7 +16,7 @@ static bool take_wait(struct cus_branches *branches, const struct cus_kind *kind
     if (kind->branch)
         branches->open |= (uint8_t)(1u << kind->branch);
     else if (branches->at[kind->from] == record)
-        branches->open &= (uint8_t)~(1u << kind->from);
+        branches->open &= (uint8_t) ~(1u << kind->from);
     return true;
 }
 

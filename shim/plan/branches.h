@@ -14,7 +14,7 @@
 struct cus_branches {
     uint32_t at[CUS_BRANCHES + 1]; /* the last op of each branch */
     uint8_t used, open;            /* a bit for each branch */
-    bool waits, overlaps;          /* some op is a wait; some launch overlaps the one before (PDL) */
+    bool waits, overlaps; /* some op is a wait; some launch overlaps the one before (PDL) */
 };
 
 /* Takes op `i` of a segment. False: no graph can have it here, because it is of a branch that is

@@ -183,8 +183,8 @@ static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op,
     return alias->join;
 }
 
-/* Does a branch fork behind this record? Any other record that began a segment would wait for all of
- * it: its time would be too late. */
+/* Does a branch fork behind this record? Any other record that began a segment would wait for all
+ * of it: its time would be too late. */
 static bool forks(const struct cus_node *node) {
     const struct cus_kind *next = node->expect ? node->expect->key.kind : NULL;
     return next && next->type == CUS_OP_WAIT && next->branch && next->back == 1;

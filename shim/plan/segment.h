@@ -122,8 +122,8 @@ struct cus_segment {
  * Its first ops are the `lead` nodes in front of `node`, which stay another segment's. A node
  * qualifies if it came `warmup` times (once if advice names it), has reached `retry_at`, and is in
  * no other segment. Its kind must be allowed in graphs of such steps. A marker only begins a
- * segment, since the step behind it may be of another class. It ends where every branch is joined. NULL if fewer than two ops
- * qualify, records and waits not counted, or memory ran out. */
+ * segment, since the step behind it may be of another class. It ends where every branch is joined.
+ * NULL if fewer than two ops qualify, records and waits not counted, or memory ran out. */
 struct cus_segment *cus_segment_form(struct cus_node *node, uint32_t lead, uint32_t max,
                                      uint32_t warmup, const struct cus_dispatch *dispatch);
 /* Gives the nodes back and frees the segment. The caller has dropped its variants. */

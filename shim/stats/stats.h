@@ -11,7 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cus_op_type { CUS_OP_LAUNCH, CUS_OP_MEMSET, CUS_OP_COPY, CUS_OP_RECORD, CUS_OP_WAIT, CUS_OP_TYPES };
+enum cus_op_type {
+    CUS_OP_LAUNCH,
+    CUS_OP_MEMSET,
+    CUS_OP_COPY,
+    CUS_OP_RECORD,
+    CUS_OP_WAIT,
+    CUS_OP_TYPES
+};
 
 enum cus_eager {
 #define CUS_EAGER(id, key) CUS_EAGER_##id,

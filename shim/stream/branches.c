@@ -65,9 +65,9 @@ bool cus_branch_is_joined(struct cus_engine *engine, const struct cus_engine *ho
 
 /* ---- which one is the side stream? ----
  *
- * Of two streams that wait for each other in turn, each could be a branch of the other. The one that
- * waits first is the side stream. If it is not joined when the host waits, or when a call names it,
- * the two change places. */
+ * Of two streams that wait for each other in turn, each could be a branch of the other. The one
+ * that waits first is the side stream. If it is not joined when the host waits, or when a call
+ * names it, the two change places. */
 
 enum { UNJOINED = 3, TURNS = 2 };
 
@@ -137,15 +137,15 @@ bool cus_branch_same(struct cus_engine *engine) {
     if (!may_ask(engine))
         return false;
     cus_lock_take(&engine->lock);
-    bool same = cus_registry_same(engine);
+    bool same = cus_streams_same(engine);
     cus_engine_unlock(engine);
     return same;
 }
 
 bool cus_branch_may_fork(struct cus_engine *engine, struct cus_engine *home) {
     if (!is_side(engine, home) || engine->context != home->context || !ties_fit(engine, home) ||
-        !is_mine(engine) ||
-        !has_calls() || __atomic_load_n(&cus_process.no_branches, __ATOMIC_ACQUIRE) ||
+        !is_mine(engine) || !has_calls() ||
+        __atomic_load_n(&cus_process.no_branches, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED))
         return false;

@@ -1,6 +1,7 @@
 /*
- * A call of the program that may be deferred (a launch, memset, copy, record or wait), and functions that
- * make it as the program asked. For engine.c, pass.c and trace.c, on program threads.
+ * A call of the program that may be deferred (a launch, memset, copy, record or wait), and
+ * functions that make it as the program asked. For engine.c, pass.c and trace.c, on program
+ * threads.
  */
 #ifndef CUSPLICE_STREAM_CALL_H
 #define CUSPLICE_STREAM_CALL_H
@@ -32,7 +33,7 @@ struct cus_call {
      * call. */
     bool is_value;
     uint32_t value;
-    bool waits; /* a copy that waits for its stream (cus_call_kind) */
+    bool waits;                 /* a copy that waits for its stream (cus_call_kind) */
     struct cus_engine *unknown; /* where a record is deferred that may not be (events.h) */
     union {
         struct cus_memset_params memset;

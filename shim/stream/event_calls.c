@@ -197,8 +197,7 @@ bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
     struct cus_event_record last = cus_events_last(wait->event);
     struct cus_engine *home = last.place.engine;
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER || !home || last.named ||
-        cus_recording() || (thread->pending && thread->pending != home) ||
-        !is_own(home))
+        cus_recording() || (thread->pending && thread->pending != home) || !is_own(home))
         return false;
     struct cus_engine *engine = cus_registry_recall(thread, wait->stream, current_context());
     if (!engine || engine == last.place.stream || (engine != home && !cus_branch_same(engine)))

@@ -23,9 +23,9 @@ struct cus_event_place {
 };
 /* The event is recorded there by the program's own call. */
 void cus_events_recorded(CUevent event, struct cus_event_place place);
-/* A record of the event was deferred there, as op `at` of the segment. Engine lock held. AGAIN: so was the
- * event's last record, as op `*before`, and nobody has seen that one. UNKNOWN: meanwhile another
- * thread named the event, or it is gone; so the record may not stay deferred. */
+/* A record of the event was deferred there, as op `at` of the segment. Engine lock held. AGAIN: so
+ * was the event's last record, as op `*before`, and nobody has seen that one. UNKNOWN: meanwhile
+ * another thread named the event, or it is gone; so the record may not stay deferred. */
 enum cus_event_is { CUS_EVENT_FIRST, CUS_EVENT_AGAIN, CUS_EVENT_UNKNOWN };
 enum cus_event_is cus_events_deferred(CUevent event, struct cus_event_place place, uint32_t at,
                                       uint32_t *before);
@@ -33,7 +33,7 @@ enum cus_event_is cus_events_deferred(CUevent event, struct cus_event_place plac
 /* The last record of an event. */
 struct cus_event_record {
     struct cus_event_place place;
-    uint32_t at; /* of its segment, if it was deferred */
+    uint32_t at;     /* of its segment, if it was deferred */
     uint64_t number; /* among the engine's deferred records; 0: it was not deferred */
     bool named;      /* the event may have been recorded in other ways since */
 };

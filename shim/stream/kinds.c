@@ -141,9 +141,8 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
  * order of appearance. */
 static uint64_t stable_of(const struct cus_kind *kind, const struct cus_kind_key *key,
                           uint64_t code) {
-    uint64_t place =
-        key->place.branch | (uint64_t)key->place.from << 8 | (uint64_t)key->place.back << 16 |
-        (uint64_t)key->place.goes_on << 32;
+    uint64_t place = key->place.branch | (uint64_t)key->place.from << 8 |
+                     (uint64_t)key->place.back << 16 | (uint64_t)key->place.goes_on << 32;
     const uint64_t words[] = {key->type,      key->elem,      key->copy_form, key->cooperative,
                               key->family[0], key->family[1], key->n_attrs,   place};
     uint64_t hash = cus_cache_hash(words, sizeof words, code);
@@ -307,7 +306,8 @@ static struct cus_kind *call_kind(struct cus_context *context, struct cus_kind_k
     return entry ? &entry->kind : NULL;
 }
 
-struct cus_kind *cus_kinds_call_kind(struct cus_context *context, const struct cus_kind_of_call *of) {
+struct cus_kind *cus_kinds_call_kind(struct cus_context *context,
+                                     const struct cus_kind_of_call *of) {
     struct cus_kind_key key = {
         .type = (uint8_t)of->type,
         .elem = of->elem,

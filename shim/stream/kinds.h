@@ -93,7 +93,8 @@ struct cus_kind_of_call {
     enum cus_abi abi;
     struct cus_place_of_op place;
 };
-struct cus_kind *cus_kinds_call_kind(struct cus_context *context, const struct cus_kind_of_call *of);
+struct cus_kind *cus_kinds_call_kind(struct cus_context *context,
+                                     const struct cus_kind_of_call *of);
 /* The kind of a copy of `elem` (1, 2 or 4) bytes of pageable memory, whose node is a memset. */
 struct cus_kind *cus_kinds_value(struct cus_context *context, const struct cus_kind_of_call *of);
 /* Asks the rules about every call that is a memset, a copy, a record or a wait. Called once, when

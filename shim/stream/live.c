@@ -17,8 +17,8 @@
 #include "shim/base/clock.h"
 #include "shim/stats/page.h"
 #include "shim/stream/live.h"
-#include "shim/stream/state.h"
 #include "shim/stream/passed.h"
+#include "shim/stream/state.h"
 #include "shim/stream/why.h"
 
 #ifndef SYS_futex_waitv

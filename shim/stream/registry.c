@@ -273,19 +273,6 @@ struct cus_engine *cus_registry_look_up(struct cus_thread *thread, struct cus_st
     return thread->cached_engine;
 }
 
-bool cus_registry_same(struct cus_engine *engine) {
-    uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
-    if (engine->epoch == epoch)
-        return true;
-    unsigned long long id = 0;
-    if (CUS_HAZARD(B13) && cus_process.driver->cuStreamGetId && !engine->legacy &&
-        (cus_process.driver->cuStreamGetId(engine->handle, &id) != CUDA_SUCCESS ||
-         id != engine->id))
-        return false;
-    __atomic_store_n(&engine->epoch, epoch, __ATOMIC_RELAXED);
-    return true;
-}
-
 /* Adds what the plan knows of steps of a class to what the process knows. List lock held. */
 static void keep_steps(struct cus_plan *plan, unsigned step) {
     struct cus_dispatch *kept = &cus_process.dispatch;

@@ -25,8 +25,6 @@ static inline struct cus_engine *cus_registry_find(struct cus_thread *thread,
 }
 /* A context has died. The next context at its address may be on another GPU. */
 void cus_registry_forget_device(struct cus_context *context);
-/* Is the engine's stream still the one that the engine was made for? Engine lock held. */
-bool cus_registry_same(struct cus_engine *engine);
 /* Stores this engine's segment list unless the stored one had more ops in graphs. Engine lock
  * held. */
 void cus_registry_keep_list(struct cus_engine *engine);

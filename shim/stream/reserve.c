@@ -78,8 +78,9 @@ static struct cus_freed reserve(struct cus_engine *engine, const uint32_t *nodes
         for (uint32_t k = 0; ops && k < nodes[i]; k++)
             ops[k] = (struct cus_exec_op){(struct cus_kind *)(uintptr_t)kind, values, false};
         going = ops && cus_graphs_fit(room.nodes + nodes[i]) &&
-                cus_exec_build(cus_process.driver, (struct cus_exec_target){engine->capture_stream, NULL}, ops, nodes[i], NULL,
-                               &made[room.graphs], &why);
+                cus_exec_build(cus_process.driver,
+                               (struct cus_exec_target){engine->capture_stream, NULL}, ops,
+                               nodes[i], NULL, &made[room.graphs], &why);
         cus_mem_free(ops);
         if (!going && why != CUS_FALLBACK_NO_MEMORY) /* a lack of memory counts itself */
             cus_fallback(why);

@@ -122,7 +122,7 @@ struct cus_engine {
     /* Atomic, written under that engine's lock: the ops on this stream are ops of a branch of that
      * engine (branches.h); NULL: they are this engine's own. */
     struct cus_engine *home;
-    uint64_t cut_at;          /* lock: counters.in_graphs when the last run ended (cus_run_ended) */
+    uint64_t cut_at; /* lock: counters.in_graphs when the last run ended (cus_run_ended) */
     /* Registry epoch of the last check that the stream is the same. Atomic, written under the
      * lock. */
     uint32_t epoch;
@@ -305,8 +305,8 @@ struct cus_process {
     uint32_t copiers __attribute__((aligned(CUS_LINE)));
     uint32_t frees;                     /* atomic: frees that are deferred or submitted */
     uint32_t made_streams, made_graphs; /* atomic: made by the program */
-    uint32_t branches; /* atomic: streams that are branches */
-    bool no_branches;  /* atomic: something forbids them in this process (branches.c) */
+    uint32_t branches;                  /* atomic: streams that are branches */
+    bool no_branches; /* atomic: something forbids them in this process (branches.c) */
     /* Atomic: graphs of this library were destroyed, so the driver's pools hold memory. */
     bool pools_hold;
     struct cus_untracked_streams {

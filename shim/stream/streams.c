@@ -147,6 +147,19 @@ void cus_streams_forget(struct cus_stream_ref ref, CUcontext context) {
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
 }
 
+bool cus_streams_same(struct cus_engine *engine) {
+    uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
+    if (engine->epoch == epoch)
+        return true;
+    unsigned long long id = 0;
+    if (CUS_HAZARD(B13) && cus_process.driver->cuStreamGetId && !engine->legacy &&
+        (cus_process.driver->cuStreamGetId(engine->handle, &id) != CUDA_SUCCESS ||
+         id != engine->id))
+        return false;
+    __atomic_store_n(&engine->epoch, epoch, __ATOMIC_RELAXED);
+    return true;
+}
+
 /* A thread may remember a context (`last_context`), so that the object stays. */
 void cus_streams_drop(void) {
     struct cus_stream_entry *entry, *next_entry;

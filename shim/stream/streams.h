@@ -62,6 +62,8 @@ struct cus_context *cus_streams_context(CUcontext context);
 struct cus_context *cus_streams_contexts(void);
 /* Does the program have an open capture in this context? */
 bool cus_program_captures(struct cus_context *context);
+/* Is the engine's stream still the one that the engine was made for? Engine lock held. */
+bool cus_streams_same(struct cus_engine *engine);
 /* Forgets all streams and contexts. No engine and no kind is left. For cus_engine_end. */
 void cus_streams_drop(void);
 

@@ -51,7 +51,8 @@ static bool plant_swapped(struct cus_verify *v, CUstream idle, struct cus_plante
             return false;
         }
     }
-    bool built = ops && cus_exec_build(v->driver, (struct cus_exec_target){idle, NULL}, ops, v->n, NULL, &exec, &why);
+    bool built = ops && cus_exec_build(v->driver, (struct cus_exec_target){idle, NULL}, ops, v->n,
+                                       NULL, &exec, &why);
     cus_mem_free(ops);
     if (!built)
         return false;

@@ -141,9 +141,9 @@ TEST_F(Seam, ElfBindingReachesTheHooks) {
               (Strings{kLaunch, "cuda cuLaunchKernel",
                        "engine record_begins e cuEventRecord 51:legacy flags 0",
                        "engine flush S cuEventRecord 51:legacy", "cuda cuEventRecord",
-                       "engine recorded e",
-                       "engine flush T cuStreamSynchronize 51:legacy", "engine step_end 51:legacy",
-                       "cuda cuStreamSynchronize", "cuda cuDeviceGetCount", "engine drain"}));
+                       "engine recorded e", "engine flush T cuStreamSynchronize 51:legacy",
+                       "engine step_end 51:legacy", "cuda cuStreamSynchronize",
+                       "cuda cuDeviceGetCount", "engine drain"}));
 }
 
 TEST_F(Seam, DlsymReachesTheHooks) {
@@ -175,19 +175,18 @@ TEST_F(Seam, NothingStartsBeforeASuccessfulInit) {
 
 TEST_F(Seam, PerThreadTwinsAreTheirOwnFunctions) {
     Outcome outcome = Run("SEAM_PROBE", "twins");
-    EXPECT_EQ(outcome.Story(),
-              (Strings{"engine record_begins e cuEventRecord_ptsz 0:ptsz flags 0",
-                       "engine flush S cuEventRecord_ptsz 0:ptsz", "cuda cuEventRecord_ptsz",
-                       "engine recorded e",
-                       "engine record_begins e cuEventRecord 0:legacy flags 0",
-                       "engine flush S cuEventRecord 0:legacy", "cuda cuEventRecord",
-                       "engine recorded e",
-                       "engine memset dst=1000 pitch=0 value=7 elem=1 width=64 height=1 2d=0 "
-                       "stream=0:ptsz",
-                       "cuda cuMemsetD8Async_ptsz", "engine flush T cuMemcpyHtoD_v2_ptds 0:ptsz",
-                       "engine step_end 0:ptsz", "cuda cuMemcpyHtoD_v2_ptds",
-                       "engine flush T cuMemcpyHtoD_v2 0:legacy", "engine step_end 0:legacy",
-                       "cuda cuMemcpyHtoD_v2", "engine drain"}));
+    EXPECT_EQ(
+        outcome.Story(),
+        (Strings{"engine record_begins e cuEventRecord_ptsz 0:ptsz flags 0",
+                 "engine flush S cuEventRecord_ptsz 0:ptsz", "cuda cuEventRecord_ptsz",
+                 "engine recorded e", "engine record_begins e cuEventRecord 0:legacy flags 0",
+                 "engine flush S cuEventRecord 0:legacy", "cuda cuEventRecord", "engine recorded e",
+                 "engine memset dst=1000 pitch=0 value=7 elem=1 width=64 height=1 2d=0 "
+                 "stream=0:ptsz",
+                 "cuda cuMemsetD8Async_ptsz", "engine flush T cuMemcpyHtoD_v2_ptds 0:ptsz",
+                 "engine step_end 0:ptsz", "cuda cuMemcpyHtoD_v2_ptds",
+                 "engine flush T cuMemcpyHtoD_v2 0:legacy", "engine step_end 0:legacy",
+                 "cuda cuMemcpyHtoD_v2", "engine drain"}));
 }
 
 TEST_F(Seam, LookUpsSeeTheirTrueCaller) {

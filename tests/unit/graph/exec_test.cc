@@ -183,7 +183,8 @@ class Exec : public ::testing::Test {
         }
     }
     bool Build(cus_exec_clock *clock = nullptr) {
-        return cus_exec_build(&driver_, cus_exec_target{nullptr, ends_}, ops_, (uint32_t)n_, clock, &exec_, &why_);
+        return cus_exec_build(&driver_, cus_exec_target{nullptr, ends_}, ops_, (uint32_t)n_, clock,
+                              &exec_, &why_);
     }
 
     cus_driver driver_ = MakeDriver();
