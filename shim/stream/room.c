@@ -117,8 +117,8 @@ static void add_untracked(struct cus_untracked new) {
         all->of[all->n++] = new;
 }
 
-/* While there is no engine, nothing is built: then it is only noted that there was such work, so
- * that threads on per-thread streams alone share no lock. */
+/* While there is no engine, nothing is built. Then work on per-thread streams is noted as a whole,
+ * so that threads that use no other streams share no lock. */
 static bool noted_before(void) {
     if (!__atomic_load_n(&untracked()->before, __ATOMIC_RELAXED))
         __atomic_store_n(&untracked()->before, true, __ATOMIC_SEQ_CST);
@@ -127,9 +127,9 @@ static bool noted_before(void) {
 
 void cus_room_begins(struct cus_stream_ref ref, CUcontext context) {
     struct cus_thread *thread = &cus_thread_self;
-    if (noted_before())
-        return;
     bool own = cus_ref_is_per_thread(ref);
+    if (own && noted_before())
+        return;
     if (own && !thread->number)
         thread->number = __atomic_add_fetch(&untracked()->threads, 1, __ATOMIC_RELAXED);
     struct cus_untracked new = {.handle = own ? CU_STREAM_PER_THREAD : cus_ref_handle(ref),
