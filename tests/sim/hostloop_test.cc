@@ -65,8 +65,8 @@ const Pattern kPatterns[] = {
     {"recorded", {"--record-every", "8"}, 8, true},
     {"recorded_timed", {"--record-every", "5", "--record-timed"}, 8, true},
     {"recorded_in_turn", {"--record-every", "3", "--record-events", "2"}, 8, true},
-    {"forked", {"--fork", "15"}, 0, false},
-    {"forked_patched", {"--fork", "15", "--scalar-every", "3", "--memset-every", "7"}, 0, false},
+    {"forked", {"--fork", "15"}, 0, true},
+    {"forked_patched", {"--fork", "15", "--scalar-every", "3", "--memset-every", "7"}, 0, true},
     {"memsets_and_copies", {"--memset-every", "4", "--copy-every", "5"}, 8, true},
     {"streams", {"--streams", "3", "--run", "40"}, 9, true},
     {"streams_in_turn", {"--streams", "4"}, LAUNCHES, false},
@@ -274,7 +274,8 @@ TEST(Hostloop, VerifyFindsNoDifference) {
         {"--shared-every", "4", "--block-every", "10"},
         {"--record-every", "8"},
         {"--record-every", "8", "--record-timed"},
-        {"--record-every", "3", "--record-events", "2"}};
+        {"--record-every", "3", "--record-events", "2"},
+        {"--fork", "6"}};
     for (const auto &args : patterns) {
         Outcome run = Hostloop("hostloop_driver", args, true,
                                {{"CUSPLICE_MODE", "verify"}, {"CUSPLICE_VERIFY_REPORT", file}});

@@ -82,7 +82,8 @@ TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
          "event_reuse",     "event_recreate",    "event_graphs",  "event_capture", "fork_layers",
          "fork_events",     "fork_wait_stream",  "fork_two",      "fork_nested",   "fork_open",
          "fork_late",       "fork_old",          "fork_moves",    "fork_priority", "fork_blocking",
-         "fork_diverge",    "fork_capture",      "fork_memory",   "fork_free"}) {
+         "fork_diverge",    "fork_capture",      "fork_memory",   "fork_free",     "fork_again",
+         "fork_given",      "fork_waits",        "exit_forked"}) {
         SCOPED_TRACE(name);
         Verified v = Undisturbed(name);
         EXPECT_GT(v.report.Number("verified"), 5);
@@ -98,7 +99,7 @@ TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
 TEST(Verify, ThreadsAreLeftInPeace) {
     for (const char *name : {"threads", "threads_bound", "thread_pester", "random_threads",
                              "capture_other_thread", "spin_pair", "event_threads", "event_across",
-                             "event_elapsed", "fork_thread", "fork_poll"}) {
+                             "event_elapsed", "fork_thread", "fork_poll", "fork_spin"}) {
         SCOPED_TRACE(name);
         Verified v = Verify(name);
         EXPECT_EQ(v.report.Number("different"), 0);
