@@ -1,6 +1,6 @@
 /*
- * What the scenarios of forks.c, forks_left.c and forks_found.c share: streams, events and memory of a fork, and
- * its parts. Main thread.
+ * What the scenarios of forks.c, forks_left.c and forks_found.c share: streams, events and memory
+ * of a fork, and its parts. Main thread.
  */
 #ifndef HARNESS_SCENARIO_FORKS_H
 #define HARNESS_SCENARIO_FORKS_H

@@ -351,12 +351,14 @@ int sc_run_exit_forked(struct sc *sc) {
         sc_forks_chain(f, f->a, f->x, step);
         sc_forks_order(f, f->a, f->e[0], f->b);
         sc_forks_chain(f, f->a, f->y, step);
+        sc_copy(sc, f->b, f->z, f->x, FORK_N);
+        sc_copy(sc, f->b, f->z, f->sum, 2); /* what a saw behind each join before */
         for (unsigned i = 0; i < 20; i++) {
             sc_forks_chain(f, f->b, f->z, step + i);
         }
         OK(sc->cu.MemcpyDtoHAsync(last.out, f->z, FORK_N * 4, f->b));
         sc_forks_order(f, f->b, f->e[1], f->a);
-        sc_forks_chain(f, f->a, f->x, step + 2);
+        sc_forks_behind(f, step + 2);
         if (step + 1 != steps) {
             OK(sc->cu.StreamSynchronize(f->a));
         }

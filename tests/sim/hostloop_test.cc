@@ -268,6 +268,19 @@ TEST(Hostloop, RecordsCutNoSegment) {
     }
 }
 
+// Nor do a fork and a join: their records and waits are in the graphs too.
+TEST(Hostloop, ForksCutNoSegment) {
+    for (const char *program : {"hostloop_driver", "hostloop_shared"}) {
+        // The watchdog stays out of it.
+        Outcome run = Hostloop(program, {"--fork", "15", "--scalar-every", "3", "--steps", "100"},
+                               true, {{"CUSPLICE_DEMOTE", "no"}, {"CUSPLICE_HOLD_US", "1000000"}});
+        ASSERT_EQ(run.result.status, 0) << run.Describe();
+        EXPECT_GE(run.stats.Number("issued.in_graphs"), 0.9 * run.stats.Sum("ops"));
+        EXPECT_GT(run.stats.Number("ops.waits"), 0.9 * 100 * 30);
+        EXPECT_EQ(run.stats.Sum("flushes"), 0);
+    }
+}
+
 TEST(Hostloop, VerifyFindsNoDifference) {
     const std::string file = TempDir() + "/report";
     const std::vector<std::vector<std::string>> patterns = {
