@@ -110,8 +110,7 @@ int sc_run_fork_events(struct sc *sc) {
     return 0;
 }
 
-/* `then` waits for `first` by an event that is made for it and goes at once. */
-static void wait_stream(struct forks *f, CUstream then, CUstream first) {
+void sc_forks_wait_stream(struct forks *f, CUstream then, CUstream first) {
     CUevent e;
     OK(f->sc->cu.EventCreate(&e, CU_EVENT_DISABLE_TIMING));
     sc_forks_order(f, first, e, then);
@@ -125,9 +124,9 @@ int sc_run_fork_wait_stream(struct sc *sc) {
     for (unsigned step = 0; step < sc_steps(sc, 40); step++) {
         for (unsigned i = 0; i < LAYERS; i++) {
             sc_forks_chain(&f, f.a, f.x, step + i);
-            wait_stream(&f, f.b, f.a);
+            sc_forks_wait_stream(&f, f.b, f.a);
             sc_forks_both(&f, f.b, step + i);
-            wait_stream(&f, f.a, f.b);
+            sc_forks_wait_stream(&f, f.a, f.b);
             sc_forks_behind(&f, step);
         }
         OK(sc->cu.StreamSynchronize(f.a));

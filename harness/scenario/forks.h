@@ -1,6 +1,6 @@
 /*
- * What the scenarios of forks.c and forks_left.c share: streams, events and memory of a fork, and
- * its parts. Main thread.
+ * What the scenarios of forks.c, forks_left.c and forks_found.c share: streams, events and memory
+ * of a fork, and its parts. Main thread.
  */
 #ifndef HARNESS_SCENARIO_FORKS_H
 #define HARNESS_SCENARIO_FORKS_H
@@ -27,6 +27,8 @@ void sc_forks_chain(struct forks *f, CUstream s, CUdeviceptr p, unsigned salt);
 void sc_forks_sum(struct forks *f, CUstream s, CUdeviceptr p);
 /* `then` waits for what `first` did. */
 void sc_forks_order(struct forks *f, CUstream first, CUevent e, CUstream then);
+/* The same by an event that is made for it and goes at once. */
+void sc_forks_wait_stream(struct forks *f, CUstream then, CUstream first);
 /* Between fork and join: b copies from x and works on z and w, a works on y. */
 void sc_forks_both(struct forks *f, CUstream b, unsigned salt);
 /* Behind the join: a reads z, and changes x and y. */

@@ -83,6 +83,10 @@ const char *sc_kernel_name(enum sc_kernel kernel);
 /* The image that holds every kernel. */
 const void *sc_image(void);
 
+/* Fills words by a call that no table of cusplice knows (unknown.c); NULL: the driver has none. */
+typedef CUresult (*sc_fill_fn)(CUdeviceptr, unsigned, size_t, CUstream);
+sc_fill_fn sc_unknown_fill(void);
+
 /* --- output (start.c) --- */
 
 /* One line on stdout, "NAME: text". */

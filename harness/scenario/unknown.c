@@ -11,25 +11,33 @@
 
 enum { N = 256 };
 
-typedef CUresult (*fill_fn)(CUdeviceptr, unsigned, size_t, CUstream);
 typedef CUresult (*look_fn)(const char *, void **, int, cuuint64_t,
                             CUdriverProcAddressQueryResult *);
 
+static void *of_driver(const char *name) {
+    void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    return lib ? dlsym(lib, name) : NULL;
+}
+
 /* Looks the function up for each call, as a program without its own table does. */
-static fill_fn hidden_fill(look_fn look) {
+static sc_fill_fn hidden_fill(look_fn look) {
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     void *fill = NULL;
     if (look("cuSimHiddenFill", &fill, 13000, 0, &found) != CUDA_SUCCESS) {
         return NULL;
     }
-    return (fill_fn)fill;
+    return (sc_fill_fn)fill;
+}
+
+sc_fill_fn sc_unknown_fill(void) {
+    look_fn look = (look_fn)of_driver("cuGetProcAddress_v2");
+    return look ? hidden_fill(look) : NULL;
 }
 
 int sc_run_unknown_calls(struct sc *sc) {
     CUstream s, b;
-    void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    fill_fn exported = lib ? (fill_fn)dlsym(lib, "cuSimFillX") : NULL;
-    look_fn look = lib ? (look_fn)dlsym(lib, "cuGetProcAddress_v2") : NULL;
+    sc_fill_fn exported = (sc_fill_fn)of_driver("cuSimFillX");
+    look_fn look = (look_fn)of_driver("cuGetProcAddress_v2");
     if (!exported || !look || !hidden_fill(look)) {
         sc_say(sc, "a driver without it");
         return 0;

@@ -51,9 +51,11 @@ TEST(BrokenLog, IsFoundByTheLogAlone) {
 // What streams that wait for each other did is compared in any order, so their output must tell.
 TEST(BrokenWait, IsFoundByTheOutputAlone) {
     for (const char *name :
-         {"fork_layers", "fork_events", "fork_wait_stream", "fork_two", "fork_nested", "fork_open",
-          "fork_late", "fork_old", "fork_poll", "fork_thread", "fork_moves", "fork_priority",
-          "fork_blocking", "fork_diverge", "fork_capture", "fork_memory", "fork_free"}) {
+         {"fork_layers", "fork_events",   "fork_wait_stream", "fork_two",     "fork_nested",
+          "fork_open",   "fork_late",     "fork_old",         "fork_poll",    "fork_thread",
+          "fork_moves",  "fork_priority", "fork_blocking",    "fork_diverge", "fork_capture",
+          "fork_memory", "fork_free",     "fork_again",       "fork_given",   "fork_waits",
+          "exit_forked"}) {
         const Case &c = CaseOf(name);
         Outcome plain = RunCase(c, {});
         Setting setting;

@@ -65,8 +65,8 @@ const Pattern kPatterns[] = {
     {"recorded", {"--record-every", "8"}, 8, true},
     {"recorded_timed", {"--record-every", "5", "--record-timed"}, 8, true},
     {"recorded_in_turn", {"--record-every", "3", "--record-events", "2"}, 8, true},
-    {"forked", {"--fork", "15"}, 0, false},
-    {"forked_patched", {"--fork", "15", "--scalar-every", "3", "--memset-every", "7"}, 0, false},
+    {"forked", {"--fork", "15"}, 0, true},
+    {"forked_patched", {"--fork", "15", "--scalar-every", "3", "--memset-every", "7"}, 0, true},
     {"memsets_and_copies", {"--memset-every", "4", "--copy-every", "5"}, 8, true},
     {"streams", {"--streams", "3", "--run", "40"}, 9, true},
     {"streams_in_turn", {"--streams", "4"}, LAUNCHES, false},
@@ -268,13 +268,27 @@ TEST(Hostloop, RecordsCutNoSegment) {
     }
 }
 
+// Nor do a fork and a join: their records and waits are in the graphs too.
+TEST(Hostloop, ForksCutNoSegment) {
+    for (const char *program : {"hostloop_driver", "hostloop_shared"}) {
+        // The watchdog stays out of it.
+        Outcome run = Hostloop(program, {"--fork", "15", "--scalar-every", "3", "--steps", "100"},
+                               true, {{"CUSPLICE_DEMOTE", "no"}, {"CUSPLICE_HOLD_US", "1000000"}});
+        ASSERT_EQ(run.result.status, 0) << run.Describe();
+        EXPECT_GE(run.stats.Number("issued.in_graphs"), 0.9 * run.stats.Sum("ops"));
+        EXPECT_GT(run.stats.Number("ops.waits"), 0.9 * 100 * 30);
+        EXPECT_EQ(run.stats.Sum("flushes"), 0);
+    }
+}
+
 TEST(Hostloop, VerifyFindsNoDifference) {
     const std::string file = TempDir() + "/report";
     const std::vector<std::vector<std::string>> patterns = {
         {"--shared-every", "4", "--block-every", "10"},
         {"--record-every", "8"},
         {"--record-every", "8", "--record-timed"},
-        {"--record-every", "3", "--record-events", "2"}};
+        {"--record-every", "3", "--record-events", "2"},
+        {"--fork", "6"}};
     for (const auto &args : patterns) {
         Outcome run = Hostloop("hostloop_driver", args, true,
                                {{"CUSPLICE_MODE", "verify"}, {"CUSPLICE_VERIFY_REPORT", file}});

@@ -78,6 +78,31 @@ CUresult End(CUstream stream, CUgraph *graph) {
     return Marked<CUresult (*)(CUstream, CUgraph *)>::Call<member, false>(stream, graph);
 }
 
+// A wait for an event of the library's is its own; another one was deferred, and is the program's.
+CUevent own_events[64];
+unsigned n_own_events;
+
+CUresult Create(CUevent *event, unsigned flags) {
+    CUresult result =
+        Marked<CUresult (*)(CUevent *, unsigned)>::Call<&cus_driver::cuEventCreate, false>(event,
+                                                                                           flags);
+    unsigned n = __atomic_fetch_add(&n_own_events, 1, __ATOMIC_RELAXED);
+    if (result == CUDA_SUCCESS && n < sizeof own_events / sizeof own_events[0]) {
+        __atomic_store_n(&own_events[n], *event, __ATOMIC_RELAXED);
+    }
+    return result;
+}
+
+CUresult Wait(CUstream stream, CUevent event, unsigned flags) {
+    for (CUevent &own : own_events) {
+        if (__atomic_load_n(&own, __ATOMIC_RELAXED) == event) {
+            return Marked<CUresult (*)(CUstream, CUevent, unsigned)>::Call<
+                &cus_driver::cuStreamWaitEvent, false>(stream, event, flags);
+        }
+    }
+    return real.cuStreamWaitEvent(stream, event, flags);
+}
+
 struct cus_driver marked;
 
 // ---- allocations ----
@@ -135,6 +160,8 @@ bool __wrap_cus_engine_start(const struct cus_driver *driver) {
 #undef MARK
     marked.cuStreamBeginCapture_v2 = &Begin<&cus_driver::cuStreamBeginCapture_v2>;
     marked.cuStreamEndCapture = &End<&cus_driver::cuStreamEndCapture>;
+    marked.cuEventCreate = real.cuEventCreate ? &Create : nullptr;
+    marked.cuStreamWaitEvent = real.cuStreamWaitEvent ? &Wait : nullptr;
     return __real_cus_engine_start(&marked);
 }
 
