@@ -8,6 +8,7 @@
 
 #include "shim/base/hazard.h"
 #include "shim/stream/access.h"
+#include "shim/stream/fallback.h"
 #include "shim/stream/registry.h"
 #include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
@@ -179,10 +180,18 @@ static bool is_still(const struct cus_branch *branch) {
     return is_mine(branch->engine) && cus_branch_moves(branch->engine) == branch->moves;
 }
 
+/* If the driver refuses the wait, nothing keeps the stream's next work behind the branch: the
+ * program gets that error, and nothing is forked any more. */
 static void pay(struct cus_branch *branch) {
+    CUresult result = CUDA_SUCCESS;
     if (branch->owes && CUS_HAZARD(B19))
-        cus_process.driver->cuStreamWaitEvent(branch->handle, branch->end, 0);
+        result = cus_process.driver->cuStreamWaitEvent(branch->handle, branch->end, 0);
     branch->owes = false;
+    if (result == CUDA_SUCCESS)
+        return;
+    __atomic_store_n(&branch->engine->late_error, result, __ATOMIC_RELAXED);
+    __atomic_store_n(&cus_process.no_branches, true, __ATOMIC_RELEASE);
+    cus_fallback(CUS_FALLBACK_LATE_ERROR);
 }
 
 void cus_branch_leave(struct cus_engine *home, struct cus_engine *engine) {
