@@ -65,9 +65,9 @@ bool cus_branch_is_joined(struct cus_engine *engine, const struct cus_engine *ho
 
 /* ---- which one is the side stream? ----
  *
- * Of two streams that wait for each other in turn, each could be a branch of the other. The one that
- * waits first is the side stream. If it is not joined when the host waits, or when a call names it,
- * the two change places. */
+ * Of two streams that wait for each other in turn, each could be a branch of the other. The one
+ * that waits first is the side stream. If it is not joined when the host waits, or when a call
+ * names it, the two change places. */
 
 enum { UNJOINED = 3, TURNS = 2 };
 
@@ -144,8 +144,8 @@ bool cus_branch_same(struct cus_engine *engine) {
 
 bool cus_branch_may_fork(struct cus_engine *engine, struct cus_engine *home) {
     if (!is_side(engine, home) || engine->context != home->context || !ties_fit(engine, home) ||
-        !is_mine(engine) ||
-        !has_calls() || __atomic_load_n(&cus_process.no_branches, __ATOMIC_ACQUIRE) ||
+        !is_mine(engine) || !has_calls() ||
+        __atomic_load_n(&cus_process.no_branches, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->pending, __ATOMIC_ACQUIRE) ||
         __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED))
         return false;
@@ -285,10 +285,17 @@ static uint16_t ops_back(const struct cus_engine *home, const struct cus_event_p
     return back < CUS_SEGMENT_MAX ? (uint16_t)back : 0;
 }
 
+/* Did the stream do something by itself that the home does not wait for? A graph would not be
+ * behind that, so no segment may have this fork. */
+static bool has_own_work(const struct cus_engine *home, const struct cus_branch *branch) {
+    return branch->open && branch->at + cus_plan_deferred(&home->view) <= cus_engine_ops(home);
+}
+
 bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
                            struct cus_call *call) {
     const struct cus_event_place *record = &call->record_at;
     struct cus_branch *from = NULL, *to = NULL;
+    call->apart = false;
     if (!is_current(home))
         return false;
     if (record->stream != home) {
@@ -302,6 +309,7 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
                                      : NULL;
         if (!to || !is_still(to))
             return false;
+        call->apart = has_own_work(home, to);
         to->open = true;
         to->at = cus_engine_ops(home) + 1;
     } else if (from && from->at == record->ops) {

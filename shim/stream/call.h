@@ -28,6 +28,9 @@ struct cus_call {
     bool may_fork;
     uint64_t moves;
     bool refused; /* a wait that is no op; nothing was done */
+    /* Of a wait of a side stream: the stream did something by itself that the home does not wait
+     * for. */
+    bool apart;
     /* A copy of at most 4 bytes from pageable memory (`is_value`): what the memory held at the
      * call. */
     bool is_value;

@@ -185,8 +185,8 @@ static struct cus_tally *no_kind(struct cus_engine *engine, const struct cus_cal
         [CUS_OP_RECORD] = "record",
         [CUS_OP_WAIT] = "wait",
     };
-    *why = call->type == CUS_OP_RECORD || call->type == CUS_OP_WAIT ? CUS_WHY_EVENT
-                                                                    : CUS_WHY_MEMORY;
+    *why =
+        call->type == CUS_OP_RECORD || call->type == CUS_OP_WAIT ? CUS_WHY_EVENT : CUS_WHY_MEMORY;
     if (call->type != CUS_OP_LAUNCH)
         return cus_tally_of(names[call->type], false);
     return cus_kinds_tally(engine->context, call->launch->f, why);
@@ -488,9 +488,12 @@ static bool enter(struct cus_engine *engine, struct cus_call *call) {
                                      : cus_branch_enter(engine, call->side, call);
 }
 
-/* Would the wait be an edge from the record that it is for? If not, what is deferred is issued. */
+/* Would the wait be an edge from the record that it is for, and all that its stream must be behind?
+ * If not, what is deferred is issued. */
 static bool edge_fits(const struct cus_engine *engine, const struct cus_call *call) {
     uint32_t n = cus_plan_deferred(&engine->view);
+    if (call->apart)
+        return false;
     if (!call->place.back || call->place.back > n)
         return true;
     uint32_t i = n - call->place.back;
@@ -593,8 +596,8 @@ static CUresult carry_out(struct cus_call *call) {
         cus_plan_break(cus_engine_plan(engine));
     __atomic_store_n(&engine->owner, thread, __ATOMIC_RELAXED);
     if (call->type == CUS_OP_WAIT && !edge_fits(engine, call))
-        cus_deferred_flush(engine, CUS_ROW_cuStreamWaitEvent, CUS_BREAK_API, CUS_CUT_OTHER,
-                           CUS_EAGER_FLUSHED);
+        cus_deferred_flush(engine, CUS_ROW_cuStreamWaitEvent, CUS_BREAK_API,
+                           call->apart ? CUS_CUT_OWNER : CUS_CUT_OTHER, CUS_EAGER_FLUSHED);
     if (offer_op(thread, engine, call, &offer, &result))
         cus_engine_unlock(engine);
     else {
@@ -613,7 +616,8 @@ static CUresult carry_out_here(struct cus_call *call) {
     struct cus_thread *thread = &cus_thread_self;
     struct cus_stream_ref before = thread->ref;
     CUresult result = carry_out(call);
-    if (thread->pending && thread->cached_engine != thread->pending && call->side != thread->pending)
+    if (thread->pending && thread->cached_engine != thread->pending &&
+        call->side != thread->pending)
         cus_registry_turn(thread, before);
     return result;
 }
