@@ -140,6 +140,20 @@ TEST_F(Edges, ARecordFromBeforeTheJoinCoversNothing) {
     EXPECT_EQ(Before(b), (Places{end, early}));
 }
 
+// Nor one from behind a join of a part.
+TEST_F(Edges, AJoinOfAPartCoversNotTheRest) {
+    int fork = Record(0);
+    Wait(1, fork);
+    Launch(1);
+    int half = Record(1), more = Launch(1);
+    Wait(0, half);
+    int again = Record(0);
+    Wait(1, again);
+    int b = Launch(1);
+    ASSERT_TRUE(Find());
+    EXPECT_EQ(Before(b), (Places{more, again}));
+}
+
 // Behind a second fork too.
 TEST_F(Edges, AWaitInTheMidstOfABranchKeepsWhatTheBranchDid) {
     int fork = Record(0);

@@ -92,7 +92,8 @@ TEST(Prefix, RandomStepsThatBeginAlikeAreFaithful) {
                                                "_" + std::to_string(i % 5),
                                chance(20) ? random() % 5 : i, i, chance(30) ? 1 + random() % 3 : 1,
                                chance(200) ? 64 : 32);
-                    turned += begun && program.plan.view.segment && program.plan.view.segment != begun &&
+                    turned += begun && program.plan.view.segment &&
+                              program.plan.view.segment != begun &&
                               program.plan.view.n == deferred + 1;
                     if (chance(rare))
                         program.Break();
@@ -369,7 +370,8 @@ TEST(Prefix, NothingIsLeftWhereNothingBeginsAnyMore) {
         step(true, i % 2 ? "j" : "l");
     auto beginning_with_x = [&] {
         unsigned n = 0;
-        for (const cus_segment *segment = program.plan.view.segments; segment; segment = segment->next)
+        for (const cus_segment *segment = program.plan.view.segments; segment;
+             segment = segment->next)
             n += segment->places[0].kind == program.Kind("x");
         return n;
     };

@@ -225,7 +225,8 @@ TEST(Variants, FurtherOnesMakeRoomForTheFirstOfAnotherSegment) {
         program.Sync();
     }
     both(true);
-    ASSERT_TRUE(program.plan.view.segment && program.plan.view.n == OPS / 2) << "a segment without a graph";
+    ASSERT_TRUE(program.plan.view.segment && program.plan.view.n == OPS / 2)
+        << "a segment without a graph";
     for (unsigned i = 1; i <= 3; i++) {
         EXPECT_TRUE(cus_plan_drop_oldest(&program.plan));
         EXPECT_EQ(program.dropped, i);

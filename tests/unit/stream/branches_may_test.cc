@@ -2,6 +2,8 @@
 // uses it, and it is ordered and ranked as the home stream is.
 #include "tests/unit/stream/branches.h"
 
+#include <unistd.h>
+
 #include <set>
 
 extern "C" {
@@ -105,6 +107,76 @@ TEST_F(Branches, AStreamThatIsNotJoinedIsNotForked) {
         Sync();
     }
     fake::ExpectBalance();
+}
+
+// A graph is behind what the home did. It would not be behind what the side stream did by itself.
+TEST_F(Branches, WhatWentOutBesideTheHomeIsJoinedBeforeAGraphHasTheBranch) {
+    Learn();
+    First();
+    Sync(); // k2 is on the side stream, and nobody waits for it
+    Clear();
+    Step();
+    EXPECT_TRUE(Has(At(side_, 2)));
+    EXPECT_TRUE(Has(At(side_, 3)));
+    ASSERT_NO_FATAL_FAILURE(Again()); // the join was for both
+    // In one step, too.
+    Streams(CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+    Prime(side_);
+    auto twice = [&](bool flushed) {
+        First();
+        if (flushed)
+            Name(stream_);
+        Fork(stream_, side_, 2);
+        Rest();
+        Sync();
+    };
+    for (int i = 0; i < 60; i++)
+        twice(false);
+    Clear();
+    twice(false);
+    EXPECT_FALSE(Has(At(side_, 3)));
+    for (int i = 0; i < 6; i++) {
+        Clear();
+        twice(true);
+        EXPECT_TRUE(Has(At(side_, 2)));
+        EXPECT_TRUE(Has(At(side_, 3))) << i;
+    }
+    fake::ExpectBalance();
+}
+
+// Left in the midst, by a call that gives it no work.
+TEST_F(Branches, AStreamThatWasLeftOpenIsNotForked) {
+    Learn();
+    First();
+    cus_stream_ref ref = {side_, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_T, &ref, CUS_ROW_cuStreamQuery);
+    EXPECT_TRUE(Has(At(side_, 2)));
+    Sync();
+    Clear();
+    Home(0);
+    Home(1);
+    uint64_t waits = fake::Counters().ops[CUS_OP_WAIT];
+    Fork(stream_, side_, 0);
+    EXPECT_EQ(fake::Counters().ops[CUS_OP_WAIT], waits);
+    EXPECT_TRUE(Has(Waited(side_, 0)));
+}
+
+// Its record may be another one by now.
+TEST_F(Branches, ANamedEventJoinsNothing) {
+    Learn();
+    First();
+    Side(3);
+    EXPECT_EQ(fake::RecordOn(side_, Event(1)), CUDA_SUCCESS);
+    cus_engine_event_named(Event(1), CUS_ROW_cuGraphAddEventRecordNode);
+    EXPECT_EQ(fake::WaitOn(stream_, Event(1)), CUDA_SUCCESS);
+    Sync();
+    Clear();
+    First();
+    Side(3);
+    Join(side_, stream_, 2);
+    Home(5);
+    EXPECT_TRUE(Has(At(side_, 2)));
+    Sync();
 }
 
 TEST_F(Branches, ASecondThreadThatUsesTheSideStreamComesBehind) {
@@ -242,6 +314,7 @@ TEST_F(Branches, AStreamThatCapturesIsAskedNothingElse) {
 TEST_F(Branches, NothingIsForkedWhileATraceIsRecorded) {
     Learn();
     std::string path = ::testing::TempDir() + "branches.trace";
+    unlink(path.c_str());
     ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
     First();
     Rest();

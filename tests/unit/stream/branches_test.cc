@@ -49,6 +49,20 @@ TEST_F(Branches, ACallOnASideStreamWaitsForTheEndOfItsBranch) {
            [&] { cus_engine_flush(CUS_SCOPE_P, nullptr, CUS_ROW_cuMemFree_v2); });
 }
 
+// The event may have been recorded before the graph was launched.
+TEST_F(Branches, AForkThatIsInNoGraphWaitsForTheEndOfTheBranchToo) {
+    Learn();
+    Home(8);
+    EXPECT_EQ(fake::RecordOn(stream_, Event(5)), CUDA_SUCCESS);
+    Sync();
+    Steps(4);
+    Expect({EndWaited(side_), Waited(side_, 5), At(side_, 8)}, [&] {
+        EXPECT_EQ(fake::WaitOn(side_, Event(5)), CUDA_SUCCESS);
+        Side(8);
+    });
+    fake::ExpectBalance();
+}
+
 // What the home stream does behind the graph is behind the branch anyway.
 TEST_F(Branches, ACallOnTheHomeStreamNeedsNoWait) {
     Learn();
