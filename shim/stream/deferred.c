@@ -58,6 +58,14 @@ static void note_late(struct cus_engine *engine, CUresult result) {
                  (int)result);
 }
 
+/* The same of an op of a branch: the program may wait for either stream. */
+static void note_late_of(struct cus_engine *home, const struct cus_kind *kind, CUresult result) {
+    note_late(home, result);
+    if (CUS_HAZARD(E4) && kind->branch && result != CUDA_SUCCESS)
+        __atomic_store_n(&cus_branch_engine(home, kind->branch)->late_error, result,
+                         __ATOMIC_RELAXED);
+}
+
 /* Sets a bit for each record among the first `n` ops for which a later one of them waits. */
 static void find_waited(const struct cus_segment *segment, uint32_t n,
                         uint64_t waited[CUS_SEGMENT_MAX / 64]) {
@@ -72,15 +80,14 @@ static void find_waited(const struct cus_segment *segment, uint32_t n,
 /* Issues the deferred ops [0, n). Returns the last op's result; errors of the others are noted. */
 static CUresult issue_all(struct cus_engine *engine, uint32_t n) {
     CUresult result = CUDA_SUCCESS;
-    struct cus_engine *of = engine; /* of the last op's stream */
+    const struct cus_kind *kind = engine->view.segment->places[0].kind;
     uint64_t waited[CUS_SEGMENT_MAX / 64];
     find_waited(engine->view.segment, n, waited);
     for (uint32_t i = 0; i < n; i++) {
         if (cus_plan_superseded(cus_engine_plan(engine), i) && !(waited[i / 64] >> i % 64 & 1))
             continue;
-        note_late(of, result);
-        const struct cus_kind *kind = engine->view.segment->places[i].kind;
-        of = cus_branch_engine(engine, kind->branch);
+        note_late_of(engine, kind, result);
+        kind = engine->view.segment->places[i].kind;
         result = cus_issue(cus_process.driver, kind, cus_plan_values(cus_engine_plan(engine), i),
                            cus_branch_stream(engine, kind->branch));
     }
@@ -117,10 +124,10 @@ static void issue_submitted(struct cus_engine *engine) {
     bool refused = submit->refused < segment->n;
     cus_fallback(refused ? CUS_FALLBACK_SETPARAMS : CUS_FALLBACK_GRAPH_LAUNCH);
     for (uint32_t i = 0; i < segment->n; i++)
-        note_late(cus_branch_engine(engine, segment->places[i].kind->branch),
-                  cus_issue(cus_process.driver, segment->places[i].kind,
-                            cus_image_op(variant->image, segment, i),
-                            cus_branch_stream(engine, segment->places[i].kind->branch)));
+        note_late_of(engine, segment->places[i].kind,
+                     cus_issue(cus_process.driver, segment->places[i].kind,
+                               cus_image_op(variant->image, segment, i),
+                               cus_branch_stream(engine, segment->places[i].kind->branch)));
     cus_tally_cut(segment->places[refused ? submit->refused : 0].kind->tally, CUS_WHY_REFUSED,
                   segment->n);
     cus_plan_unlaunched(variant);
