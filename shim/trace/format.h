@@ -143,14 +143,9 @@ struct cst_range {
     uint32_t own; /* 1: memory of this very context; 2: of a pool; 3: mapped virtual memory */
 };
 
-enum cst_op_type {
-    CST_OP_LAUNCH,
-    CST_OP_MEMSET,
-    CST_OP_COPY,
-    CST_OP_RECORD,
-    CST_OP_WAIT,
-    CST_OP_TYPES
-};
+/* A wait for an event is no op of a trace: while one is recorded, no stream is forked in a graph.
+ */
+enum cst_op_type { CST_OP_LAUNCH, CST_OP_MEMSET, CST_OP_COPY, CST_OP_RECORD, CST_OP_TYPES };
 
 enum {                      /* flags of cst_kind */
        CST_KIND_OPAQUE = 1, /* params could not be read: its ops have none */
