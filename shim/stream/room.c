@@ -117,18 +117,40 @@ static void add_untracked(struct cus_untracked new) {
         all->of[all->n++] = new;
 }
 
-/* While there is no engine, nothing is built. Then work on per-thread streams is noted as a whole,
- * so that threads that use no other streams share no lock. */
-static bool noted_before(void) {
-    if (!__atomic_load_n(&untracked()->before, __ATOMIC_RELAXED))
-        __atomic_store_n(&untracked()->before, true, __ATOMIC_SEQ_CST);
+/* While there is no engine, nothing is built. Then it is only counted how many threads have work on
+ * their per-thread streams, so that threads that use no other streams share no lock. */
+static bool is_before(struct cus_thread *thread) {
+    if (__atomic_load_n(&cus_process.n_engines, __ATOMIC_SEQ_CST))
+        return false;
+    if (!thread->own_before)
+        __atomic_add_fetch(&untracked()->before, 1, __ATOMIC_SEQ_CST);
+    thread->own_before = true;
     return !__atomic_load_n(&cus_process.n_engines, __ATOMIC_SEQ_CST);
+}
+
+/* The entry that stands for those threads once there is an engine. */
+enum { THREADS_BEFORE = -1 };
+static const struct cus_untracked threads_before = {.thread = (uint32_t)THREADS_BEFORE};
+
+/* The thread has waited for its per-thread stream. */
+static void ended_before(struct cus_thread *thread) {
+    if (!thread->own_before)
+        return;
+    thread->own_before = false;
+    if (__atomic_sub_fetch(&untracked()->before, 1, __ATOMIC_SEQ_CST) ||
+        !__atomic_load_n(&cus_process.n_engines, __ATOMIC_SEQ_CST))
+        return;
+    cus_lock_take(&cus_process.build_lock);
+    for (uint32_t i = untracked()->n; i-- > 0;)
+        if (untracked()->of[i].thread == threads_before.thread)
+            remove_untracked(i);
+    cus_lock_give(&cus_process.build_lock);
 }
 
 void cus_room_begins(struct cus_stream_ref ref, CUcontext context) {
     struct cus_thread *thread = &cus_thread_self;
     bool own = cus_ref_is_per_thread(ref);
-    if (own && noted_before())
+    if (own && is_before(thread))
         return;
     if (own && !thread->number)
         thread->number = __atomic_add_fetch(&untracked()->threads, 1, __ATOMIC_RELAXED);
@@ -155,6 +177,7 @@ void cus_room_begins_elsewhere(CUcontext context) {
 
 void cus_room_waited_own(CUcontext context) {
     struct cus_untracked_streams *all = untracked();
+    ended_before(&cus_thread_self);
     if (!__atomic_load_n(&all->n, __ATOMIC_RELAXED))
         return;
     cus_lock_take(&cus_process.build_lock);
@@ -241,8 +264,8 @@ static bool idle(struct cus_context *context) {
 void cus_room_stream_made(struct cus_engine *engine) {
     cus_lock_take(&cus_process.build_lock);
     engine->askable = true;
-    if (!engine->number && __atomic_exchange_n(&untracked()->before, false, __ATOMIC_SEQ_CST))
-        add_untracked((struct cus_untracked){.context = NULL});
+    if (!engine->number && __atomic_load_n(&untracked()->before, __ATOMIC_SEQ_CST))
+        add_untracked(threads_before);
     cus_lock_give(&cus_process.build_lock);
 }
 

@@ -313,7 +313,7 @@ struct cus_process {
         uint32_t waits;   /* atomic: waits of the program for a whole context */
         uint32_t epoch;   /* atomic: moves when a stream is removed, and when such a wait begins */
         uint32_t threads; /* atomic: threads that have a number */
-        bool before;      /* atomic: per-thread streams had work before there was an engine */
+        uint32_t before;  /* atomic: threads with work on their own streams, and no engine yet */
         uint32_t n;       /* build lock, as is `of`; read elsewhere as a hint */
         struct cus_untracked {
             CUstream handle;   /* NULL: the stream was destroyed */

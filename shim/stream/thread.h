@@ -61,6 +61,7 @@ struct cus_thread {
     /* The untracked stream on which this thread began work last (room.c). */
     CUstream untracked;
     uint32_t number; /* of threads with work on per-thread streams; 0: none yet */
+    bool own_before; /* it began work on its own stream before there was an engine (room.c) */
     CUcontext untracked_context;
     uint32_t untracked_epoch;
     uint32_t suspended; /* suspends of the program without a resume so far */
