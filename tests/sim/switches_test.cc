@@ -74,7 +74,7 @@ TEST(Application, IsReachedFromPython) {
         "print(lib.cusplice_interface_(), bytes, list(counters))\n";
     Result result = RunProgram({"/usr/bin/env", "python3", "-c", program}, Preloaded()).result;
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(result.out, "1 88 [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n");
+    EXPECT_EQ(result.out, "1 96 [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n");
 }
 
 TEST(LaunchBlocking, NothingIsDeferred) {
