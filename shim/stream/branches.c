@@ -9,7 +9,6 @@
 #include "shim/base/hazard.h"
 #include "shim/stream/access.h"
 #include "shim/stream/fallback.h"
-#include "shim/stream/registry.h"
 #include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
 
@@ -194,20 +193,26 @@ static void pay(struct cus_branch *branch) {
     cus_fallback(CUS_FALLBACK_LATE_ERROR);
 }
 
-void cus_branch_leave(struct cus_engine *home, struct cus_engine *engine) {
-    struct cus_branch *branch = branch_of(home, engine);
+static void end_branch(struct cus_engine *home, struct cus_branch *branch) {
     bool pushed;
-    if (!branch || !is_branch(home, engine))
-        return;
     if (!home->buried && cus_context_enter(home->context->handle, &pushed)) {
         pay(branch);
         cus_context_leave(pushed);
     }
     if (branch->open) {
-        cus_branch_joined(engine, NULL, 0);
-        not_joined(home, engine);
+        cus_branch_joined(branch->engine, NULL, 0);
+        not_joined(home, branch->engine);
     }
     branch->open = branch->owes = false;
+}
+
+void cus_branch_leave(struct cus_engine *home, struct cus_engine *engine) {
+    struct cus_branch *branch = branch_of(home, engine);
+    if (!is_branch(home, engine))
+        return;
+    CUS_CHECK(branch);
+    if (branch)
+        end_branch(home, branch);
     __atomic_store_n(&engine->home, NULL, __ATOMIC_SEQ_CST);
     __atomic_sub_fetch(&cus_process.branches, 1, __ATOMIC_RELAXED);
 }

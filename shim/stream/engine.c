@@ -8,24 +8,18 @@
 #include <string.h>
 
 #include "shim/api/api.h"
-#include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/options.h"
-#include "shim/plan/branches.h"
 #include "shim/stream/branches.h"
-#include "shim/stream/building.h"
 #include "shim/stream/call.h"
-#include "shim/stream/check_launch.h"
 #include "shim/stream/deferred.h"
 #include "shim/stream/demotion.h"
 #include "shim/stream/events.h"
 #include "shim/stream/flush.h"
 #include "shim/stream/offer.h"
-#include "shim/stream/ranges.h"
 #include "shim/stream/realtime.h"
 #include "shim/stream/registry.h"
 #include "shim/stream/reserve.h"
-#include "shim/stream/room.h"
 #include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
 #include "shim/stream/watchdog.h"
@@ -311,6 +305,7 @@ static CUresult carry_out(struct cus_call *call) {
 static CUresult carry_out_here(struct cus_call *call) {
     struct cus_thread *thread = &cus_thread_self;
     struct cus_stream_ref before = thread->ref;
+    call->side = NULL;
     CUresult result = carry_out(call);
     if (thread->pending && thread->cached_engine != thread->pending &&
         call->side != thread->pending)
