@@ -224,6 +224,13 @@ static CUresult around_event_goes(const struct call *call) {
     return later ? CUDA_SUCCESS : pass_on(call);
 }
 
+/* The same where the call names an event. */
+static void flush_for(const struct call *call, CUevent event) {
+    if (cus_keeping())
+        cus_keep_saw((int)call->row);
+    cus_engine_flush_event(&call->ref, event, call->row);
+}
+
 static CUresult around_record(const struct call *call) {
     bool with_flags = call->row == CUS_ROW_cuEventRecordWithFlags ||
                       call->row == CUS_ROW_cuEventRecordWithFlags_ptsz;
@@ -231,10 +238,11 @@ static CUresult around_record(const struct call *call) {
                                 .event = (CUevent)(uintptr_t)call->a[0],
                                 .with_flags = with_flags,
                                 .real = (void *)call->real};
-    bool may = cus_engine_record_begins(&record, with_flags ? (unsigned)call->a[2] : 0, call->row);
+    unsigned flags = with_flags ? (unsigned)call->a[2] : 0;
+    bool may = cus_engine_record_begins(&record, flags, call->row);
     if (may && !cus_keeping())
         return cus_engine_record(&record);
-    flush(call);
+    flush_for(call, flags ? NULL : record.event);
     CUresult result = pass_on(call);
     if (result == CUDA_SUCCESS)
         cus_engine_recorded(&record);
@@ -250,11 +258,13 @@ static CUresult around_wait(const struct call *call) {
     CUresult result;
     if (plain && !cus_keeping() && cus_engine_wait(&wait, &result))
         return result;
-    flush(call);
-    if (plain)
+    if (plain) {
+        flush_for(call, wait.event);
         cus_engine_event_seen(wait.event, call->row);
-    else /* the wait becomes a node of a graph that the program captures */
+    } else { /* the wait becomes a node of a graph that the program captures */
+        flush(call);
         cus_engine_event_named(wait.event, call->row);
+    }
     result = pass_on(call);
     if (plain && result == CUDA_SUCCESS)
         cus_engine_waited(&wait);

@@ -10,7 +10,6 @@
 #include "shim/stream/access.h"
 #include "shim/stream/fallback.h"
 #include "shim/stream/streams.h"
-#include "shim/stream/trace.h"
 
 static struct cus_lock joined_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static const char many_threads; /* its address is the user of a stream that several threads use */
@@ -159,7 +158,7 @@ static bool is_current(const struct cus_engine *home) {
     return !__atomic_load_n(&home->closed, __ATOMIC_ACQUIRE) &&
            !__atomic_load_n(&home->demoted, __ATOMIC_RELAXED) &&
            __atomic_load_n(&home->owner, __ATOMIC_RELAXED) == &cus_thread_self &&
-           !cus_recording() && !cus_program_captures(home->context);
+           !cus_program_captures(home->context);
 }
 
 static struct cus_branch *branch_of(struct cus_engine *home, const struct cus_engine *engine) {

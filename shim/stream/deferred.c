@@ -26,6 +26,7 @@
 #include "shim/stream/priority.h"
 #include "shim/stream/room.h"
 #include "shim/stream/trace.h"
+#include "shim/stream/virtual.h"
 #include "shim/stream/why.h"
 
 /* Nothing is deferred or submitted any more: a thread that looks at `pending` need not wait. */
@@ -478,6 +479,8 @@ CUresult cus_deferred_fire(struct cus_engine *engine) {
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     uint64_t moment = cus_recording() ? cus_ticks_now() : 0;
     uint64_t now = cus_clock_ns();
+    if (cus_virtual.on)
+        cus_virtual_ops = n;
     cus_plan_paced(plan, n - 1, now - since);
     if (finish(engine))
         now = cus_clock_ns();

@@ -116,12 +116,13 @@ struct cus_wait {
     void *real;
     unsigned row;
 };
-/* True: the wait is an op, and `*result` is the answer. False: nothing was done: see the event,
- * flush as the row says, make the call, and say so if it succeeded (cus_engine_waited). */
+/* True: the wait is an op, and `*result` is the answer. False: nothing was done: flush
+ * (cus_engine_flush_event), see the event, make the call, and say so if it succeeded
+ * (cus_engine_waited). */
 bool cus_engine_wait(const struct cus_wait *wait, CUresult *result);
 void cus_engine_waited(const struct cus_wait *wait);
 /* The event is about to be recorded, with these flags, by the API row. True: call
- * cus_engine_record. False: flush as the row says, and make the call. */
+ * cus_engine_record. False: flush (cus_engine_flush_event), and make the call. */
 bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigned row);
 CUresult cus_engine_record(const struct cus_record *record);
 /* The event was recorded by the program's own call, after such a False. */
@@ -133,6 +134,8 @@ void cus_engine_recorded(const struct cus_record *record);
  * value of enum cus_cause for a call without a row; it is counted as the cause. `stream` may be
  * NULL if the scope needs none. Scopes C and CT mean the current context. */
 void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream, unsigned row);
+/* The same before a call that records this event on the stream, or makes the stream wait for it. */
+void cus_engine_flush_event(const struct cus_stream_ref *stream, CUevent event, unsigned row);
 /* Before a call of class GETTER, which may wait for a lock that a copy holds: issues what this
  * thread defers while some thread is in such a copy, and everything with a driver that nobody
  * measured. Else it does nothing (HAZARDS F13). */

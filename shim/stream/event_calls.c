@@ -84,16 +84,27 @@ static void see_traced(CUevent event, unsigned row) {
     see(event, row);
 }
 
-void cus_engine_event_seen(CUevent event, unsigned row) {
-    if (__builtin_expect(cus_recording(), 0) && (cus_events_first_look(event) || waits(row)))
+static void look(CUevent event, unsigned row, bool tell) {
+    if (__builtin_expect(cus_recording(), 0) && tell && cus_events_first_look(event))
         see_traced(event, row);
     else
         see(event, row);
 }
 
+void cus_engine_event_seen(CUevent event, unsigned row) {
+    look(event, row, !waits(row)); /* of a wait, cus_engine_flush_event tells */
+}
+
 void cus_engine_event_named(CUevent event, unsigned row) {
     cus_events_named(event);
-    cus_engine_event_seen(event, row);
+    look(event, row, true);
+}
+
+void cus_engine_flush_event(const struct cus_stream_ref *stream, CUevent event, unsigned row) {
+    enum cus_scope scope = (enum cus_scope)cus_api_rows[row].scope;
+    CUS_TRACE(.what = CST_CALL_FLUSH, .scope = scope, .stream = stream,
+              .name = cus_trace_cause(row), .value = (uint64_t)(uintptr_t)event);
+    cus_engine_flush(scope, stream, row);
 }
 
 /* Does a deferred wait wait for the deferred record at this place? Engine lock held. */
@@ -110,8 +121,7 @@ static bool has_wait(const struct cus_engine *engine, uint32_t record) {
  * was made to fork or join a branch, the graph needs no node. */
 static bool goes_unseen(CUevent event, struct cus_event_record last) {
     struct cus_engine *engine = last.place.engine;
-    if (cus_events_issued(last) || !is_own(engine) || cus_recording() ||
-        !cus_events_keep(event, last))
+    if (cus_events_issued(last) || !is_own(engine) || !cus_events_keep(event, last))
         return false;
     cus_lock_take(&engine->lock);
     if (engine->view.segment && last.number > engine->records.begun &&
@@ -122,6 +132,8 @@ static bool goes_unseen(CUevent event, struct cus_event_record last) {
 }
 
 bool cus_engine_event_goes(CUevent event, unsigned row) {
+    CUS_TRACE(.what = CST_CALL_EVENT_GONE, .name = cus_trace_cause(row),
+              .value = (uint64_t)(uintptr_t)event);
     struct cus_event_record last = cus_events_last(event);
     bool may = cus_process.driver->cuEventDestroy_v2 != NULL;
     bool later = may && goes_unseen(event, last);
@@ -197,7 +209,7 @@ bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
     struct cus_event_record last = cus_events_last(wait->event);
     struct cus_engine *home = last.place.engine;
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER || !home || last.named ||
-        cus_recording() || (thread->pending && thread->pending != home) || !is_own(home))
+        (thread->pending && thread->pending != home) || !is_own(home))
         return false;
     struct cus_engine *engine = cus_registry_recall(thread, wait->stream, current_context());
     if (!engine || engine == last.place.stream || (engine != home && !cus_branch_same(engine)))

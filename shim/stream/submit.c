@@ -39,6 +39,7 @@ enum {
 };
 
 bool cus_virtual_submit;
+uint32_t cus_virtual_ops;
 
 static struct {
     bool alone;       /* too few processors: nothing is submitted */

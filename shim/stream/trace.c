@@ -10,6 +10,7 @@
 #include "shim/api/api.h"
 #include "shim/base/mem.h"
 #include "shim/base/uthash.h"
+#include "shim/stream/branches.h"
 #include "shim/stream/origins.h"
 #include "shim/stream/streams.h"
 
@@ -302,7 +303,8 @@ void cus_trace_op_is(struct cus_call *call, struct cus_engine *engine, struct cu
     call->traced = true;
     struct cus_context *context = engine->context;
     uint32_t number = kind_number(context, kind);
-    uint32_t stream = locked_number(engine);
+    uint32_t stream = kind->branch ? engine_number(cus_branch_engine(engine, kind->branch))
+                                   : locked_number(engine);
     call->record = cus_record_event(CST_OP, sizeof *call->record + kind->param_bytes, call->began);
     if (!call->record)
         return;
@@ -337,6 +339,11 @@ static void opaque(struct cus_call *call) {
 static void tell_op(const struct cus_call *call, CUresult result) {
     if (__builtin_expect(cus_record_on_op != NULL, 0))
         cus_record_on_op(call, (int)result);
+}
+
+void cus_trace_op_drop(struct cus_call *call) {
+    if (call->began)
+        cus_thread_self.in_traced_call = false;
 }
 
 void cus_trace_op_end(struct cus_call *call, CUresult result) {
@@ -410,13 +417,34 @@ void cus_trace_call(const struct cus_traced_call *call) {
 
 /* ---- what became of the ops ---- */
 
+/* Of the oldest `n` deferred ops, those of side streams. */
+static void put_branches(const struct cus_engine *home, uint32_t n, uint64_t moment) {
+    const struct cus_segment *segment = home->view.segment;
+    uint32_t ops[CUS_BRANCHES + 1] = {0};
+    for (uint32_t i = 0; segment->branches && i < n; i++)
+        ops[segment->places[i].kind->branch]++;
+    for (unsigned b = 1; b <= CUS_BRANCHES; b++) {
+        const struct cus_engine *engine = home->branches[b].engine;
+        uint32_t stream = ops[b] && engine ? engine_number(engine) : 0;
+        struct cst_branch *record =
+            stream ? cus_record_event(CST_BRANCH, sizeof *record, moment) : NULL;
+        if (!record)
+            continue;
+        record->stream = stream;
+        record->n = ops[b];
+        cus_record_commit();
+    }
+}
+
 void cus_trace_flush(struct cus_engine *engine, uint32_t n, const char *cause,
                      enum cus_break reason) {
     if (!cus_recording() || !n)
         return;
     uint32_t stream = locked_number(engine), text = cus_record_literal(cause);
     uint32_t why = cus_record_literal(cus_break_keys[reason]);
-    struct cst_flush *record = cus_record_event(CST_FLUSH, sizeof *record, cus_ticks_now());
+    uint64_t now = cus_ticks_now();
+    put_branches(engine, n, now);
+    struct cst_flush *record = cus_record_event(CST_FLUSH, sizeof *record, now);
     if (!record)
         return;
     record->stream = stream;
@@ -428,6 +456,7 @@ void cus_trace_flush(struct cus_engine *engine, uint32_t n, const char *cause,
 
 void cus_trace_launch(struct cus_engine *engine, const struct cus_trace_of_launch *launch) {
     uint32_t stream = locked_number(engine);
+    put_branches(engine, launch->n, launch->began);
     struct cst_launch *record = cus_record_event(CST_LAUNCH, sizeof *record, launch->began);
     if (!record)
         return;

@@ -43,6 +43,8 @@ const char *cus_trace_cause(unsigned cause);
 /* An op is about to be carried out; it has been. `call->began` says whether it is recorded. */
 void cus_trace_op_begin(struct cus_call *call);
 void cus_trace_op_end(struct cus_call *call, CUresult result);
+/* In place of it: nothing was done, and the program's own call is told otherwise. */
+void cus_trace_op_drop(struct cus_call *call);
 /* Called in between: the op's kind is known. Engine lock held. */
 void cus_trace_op_is(struct cus_call *call, struct cus_engine *engine, struct cus_kind *kind,
                      const struct cus_op *op);

@@ -16,6 +16,9 @@
  * that launches the graph. */
 extern bool cus_virtual_submit;
 
+/* How many ops the next graph launch stands for. */
+extern uint32_t cus_virtual_ops;
+
 /* The first moment at which an op is deferred for too long; UINT64_MAX: nothing is deferred. */
 uint64_t cus_watchdog_due(void);
 /* Does what the watchdog's thread would do now. No lock held, a context is current. */

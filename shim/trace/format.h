@@ -77,6 +77,7 @@ enum cst_type {
     CST_LAUNCH = 33,
     CST_SEGMENT = 34,
     CST_LOST = 35,
+    CST_BRANCH = 36,
     /* What the GPU did, as CUPTI says; only if the user asked for it. */
     CST_GPU = 48,
     CST_GPU_STREAM = 49,
@@ -143,9 +144,14 @@ struct cst_range {
     uint32_t own; /* 1: memory of this very context; 2: of a pool; 3: mapped virtual memory */
 };
 
-/* A wait for an event is no op of a trace: while one is recorded, no stream is forked in a graph.
- */
-enum cst_op_type { CST_OP_LAUNCH, CST_OP_MEMSET, CST_OP_COPY, CST_OP_RECORD, CST_OP_TYPES };
+enum cst_op_type {
+    CST_OP_LAUNCH,
+    CST_OP_MEMSET,
+    CST_OP_COPY,
+    CST_OP_RECORD,
+    CST_OP_WAIT,
+    CST_OP_TYPES
+};
 
 enum {                      /* flags of cst_kind */
        CST_KIND_OPAQUE = 1, /* params could not be read: its ops have none */
@@ -155,7 +161,7 @@ enum {                      /* flags of cst_kind */
 };
 
 /* What ops have in common: a function with its attributes, a form of memset or copy, or that they
- * record events. */
+ * record events or wait for them. */
 struct cst_kind {
     struct cst_record head;
     uint32_t id; /* from 1 on */
@@ -188,13 +194,14 @@ enum cst_outcome {
 };
 
 /*
- * A launch, memset, copy, or record of an event. Its params follow it (param_bytes of its kind,
- * padded):
+ * A launch, memset, copy, record of an event, or wait of a stream for an event. Its params follow
+ * it (param_bytes of its kind, padded):
  *
  *   launch  the kernel's arguments at the offsets of the kind
  *   memset  u64 address, u64 pitch, u32 value, u32 height
  *   copy    u64 destination, u64 source
  *   record  u64 event, u64 number that tells events with the same handle apart
+ *   wait    u64 event, u64 0
  *
  * A copy of 1, 2 or 4 bytes from pageable memory may be here as the memset that stands for it.
  */
@@ -234,6 +241,7 @@ enum cst_what {
     CST_CALL_WAITED,     /* the host has seen the stream complete, by the named call */
     CST_CALL_EVENT_SEEN, /* the named call is the first since its last record to tell whether the
                           * event `value` was recorded */
+    CST_CALL_EVENT_GONE, /* the named call destroys the event `value` */
     CST_CALLS,
 };
 
@@ -255,10 +263,11 @@ struct cst_call {
     uint8_t abi;
     uint8_t reserved;
     uint32_t host_ns; /* spent in the library on the call */
-    uint64_t value;
+    uint64_t value;   /* of a flush by cuEventRecord or cuStreamWaitEvent: the event; 0: unknown */
 };
 
-/* The oldest `n` deferred ops of a stream were issued one by one. */
+/* The oldest `n` deferred ops of a stream were issued one by one. Those of other streams that the
+ * thread had forked from it are among the `n`; CST_BRANCH tells of them. */
 struct cst_flush {
     struct cst_record head;
     uint32_t stream, n;
@@ -268,7 +277,7 @@ struct cst_flush {
 
 enum cst_choice { CST_EXACT = 1, CST_PATCHED = 2, CST_BUILT = 3 };
 
-/* The oldest `n` deferred ops of a stream were issued in a graph. */
+/* The oldest `n` deferred ops of a stream were issued in a graph. CST_BRANCH as above. */
 struct cst_launch {
     struct cst_record head; /* flags: enum cst_choice */
     uint32_t stream, n;
@@ -278,6 +287,13 @@ struct cst_launch {
     uint32_t host_ns;  /* for patching and launching */
     uint32_t build_ns; /* for building; 0: the graph was not built now */
     uint32_t bytes;    /* of the graph if it was built now: an estimate */
+};
+
+/* Of the thread's next CST_FLUSH or CST_LAUNCH, `n` ops are the oldest deferred ones of this other
+ * stream. */
+struct cst_branch {
+    struct cst_record head;
+    uint32_t stream, n;
 };
 
 /* `n` consecutive ops became one segment. */

@@ -81,6 +81,20 @@ std::string Recorded() {
     return path;
 }
 
+// A launch on one stream, and a wait of another one for an event, in a graph.
+std::string Waits() {
+    std::string path = Path("waits.cst");
+    Maker m(path);
+    uint32_t main = m.Thread(4000), s1 = m.Stream(), s2 = m.Stream();
+    uint32_t scaled = m.Kernel(kScaled), wait = m.Wait();
+    m.Op(1000, main, s1, scaled, {4, 1, 1, 32, 1, 1, 0}, CST_DEFERRED);
+    m.Op(1200, main, s2, wait, {}, CST_DEFERRED, 100, 0x77);
+    m.Branch(1400, main, s2, 1);
+    m.Launch(1400, main, s1, 2, 7);
+    m.Close();
+    return path;
+}
+
 // With GPU times: a graph of four, whose kernels overlap as programmatic launches do, and whose
 // memset came to nothing; a copy that, by clocks that differ a little, ran before the trace began;
 // an op of which nothing is known.
@@ -230,6 +244,31 @@ TEST(Perfetto, RecordsOfEventsAreNoCopies) {
     EXPECT_EQ(Of(found, "d['executions'][1]"),
               "[2, 'gpu_record', 'Event record', 0, 1, 750, 450, None, None, None]");
     EXPECT_TRUE(Has(ReadFile(out), "\"event\":119,")) << ReadFile(out);
+}
+
+TEST(Exports, WaitsForEventsAreOps) {
+    std::string out = Path("waits.json");
+    Export(Waits(), "--perfetto", out);
+    std::string found = Python({"tests/export/perfetto.py", out});
+    EXPECT_EQ(Of(found, "d['problems']"), "[]");
+    EXPECT_EQ(Of(found, "sorted(d['counts'].items())"),
+              "[('cuda_driver', 2), ('cusplice', 3), ('gpu_wait', 1), ('kernel', 1)]");
+    EXPECT_TRUE(Has(ReadFile(out), "\"event\":119,")) << ReadFile(out);
+    out = Path("waits.sqlite");
+    Export(Waits(), "--sqlite", out);
+    EXPECT_EQ(Query(out, "SELECT streamId, correlationId, graphNodeId & 4294967295, event, number "
+                         "FROM CUSPLICE_WAIT"),
+              "2|2|2|119|0\n");
+    out = Path("waits.jsonl");
+    Export(Waits(), "--jsonl", out);
+    found = Python({"-c",
+                    "import json,sys\n"
+                    "print(json.dumps([json.loads(l) for l in open(sys.argv[1])]))",
+                    out});
+    EXPECT_EQ(Of(found, "[(e['type'], e.get('stream'), e.get('kind'), e.get('event'), "
+                        "e.get('place'), e.get('n')) for e in d[1:]]"),
+              "[('op', 1, 'launch', None, 0, None), ('op', 2, 'wait', '0x77', 1, None), "
+              "('branch', 2, None, None, None, 1), ('graph', 1, None, None, None, 2)]");
 }
 
 // ---- JSON lines ----

@@ -41,7 +41,7 @@ std::string Ops(const cst_trace *trace, bool with_thread = true) {
         for (uint32_t dim : op->dims)
             out += " " + Number(dim);
         uint64_t event, number;
-        if (model_record(trace, op, &event, &number))
+        if (model_event(trace, op, &event, &number))
             out += " event " + Number(event) + " " + Number(number);
         out += "\n";
     }
@@ -83,21 +83,22 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
                         m.Copy("cuMemcpyHtoDAsync_v2", 2),
                         m.Copy("cuMemcpyDtoHAsync_v2", 3),
                         m.Copy("cuMemcpyDtoDAsync_v2", 1),
-                        m.Record()};
+                        m.Record(),
+                        m.Wait()};
     uint64_t ns = 777000000000;
     uint32_t deferred = 0;
     for (int i = 0; i < 500; i++, ns += random() % 3 * 50) { // many at one time
-        uint32_t thread = threads[i / 250], kind = kinds[random() % 9];
+        uint32_t thread = threads[i / 250], kind = kinds[random() % 10];
         uint32_t stream = random() % 3 ? streams[0] : streams[random() % 4];
         Maker::Dims dims = {
             uint32_t(random() % 999 + 1), uint32_t(random() % 3 + 1), 1, 32, 1, 1, 0};
-        if (kind == 9)
+        if (kind >= 9)
             dims = {};
         else if (kind > 2) // memsets, copies
             dims = {uint32_t(random()), uint32_t(random() % 3)};
         bool wait = stream == streams[0] && random() % 4;
         m.Op(ns, thread, stream, kind, dims, wait ? CST_DEFERRED : CST_EAGER, random() % 200,
-             kind == 9 ? random() % 5 + 1 : 0);
+             kind >= 9 ? random() % 5 + 1 : 0);
         deferred += wait;
         if (deferred == 20 || (!wait && stream == streams[0]) || i == 499) {
             m.Launch(ns + 10, thread, streams[0], deferred, 1);
@@ -126,8 +127,10 @@ TEST(Import, OfAnExportGivesTheSameOpsInTheSameOrder) {
     EXPECT_TRUE(Has(after->facts, "\"imported\":true")) << after->facts;
     EXPECT_TRUE(Has(after->facts, "\"exporter\":\"cusplice\"")) << after->facts;
     for (uint32_t i = 1; i < after->n_kinds; i++)
-        EXPECT_EQ(after->kinds[i]->flags & CST_KIND_OPAQUE ? 0 : uint32_t{CST_OP_RECORD},
-                  after->kinds[i]->op == CST_OP_RECORD ? uint32_t{CST_OP_RECORD} : 0);
+        EXPECT_EQ(after->kinds[i]->flags & CST_KIND_OPAQUE,
+                  after->kinds[i]->op == CST_OP_RECORD || after->kinds[i]->op == CST_OP_WAIT
+                      ? 0u
+                      : uint32_t{CST_KIND_OPAQUE});
 }
 
 const char kStrings[] =

@@ -56,6 +56,10 @@ uint32_t Maker::Record() {
     return At(0, 0).Record();
 }
 
+uint32_t Maker::Wait() {
+    return At(0, 0).Wait();
+}
+
 void Maker::Op(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t kind, const Dims &dims,
                cst_outcome outcome, uint32_t host_ns, uint32_t param) {
     const uint64_t value[3] = {0, 0, param}; // the third one is a memset's
@@ -81,6 +85,10 @@ void Maker::Launch(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, ui
     cst_launch *launch = At(ns, thread).Launch(stream, n, segment, choice, patched);
     launch->host_ns = host_ns;
     launch->build_ns = choice == CST_BUILT ? 5000 : 0;
+}
+
+void Maker::Branch(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n) {
+    At(ns, thread).Branch(stream, n);
 }
 
 void Maker::Flush(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n,

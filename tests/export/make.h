@@ -20,6 +20,7 @@ class Maker {
     uint32_t Memset(const std::string &call, uint32_t elem);
     uint32_t Copy(const std::string &call, uint32_t form);
     uint32_t Record();
+    uint32_t Wait();
     void Facts(const std::string &json) { synth_.Facts(json); }
 
     using Dims = std::array<uint32_t, 7>;
@@ -29,6 +30,7 @@ class Maker {
               uint32_t stream = CST_NONE, cst_scope scope = CST_SCOPE_NONE, uint32_t host_ns = 50);
     void Launch(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t segment,
                 uint32_t host_ns = 60, cst_choice choice = CST_EXACT);
+    void Branch(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n);
     void Flush(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, const std::string &cause,
                const std::string &reason);
     void Segment(uint64_t ns, uint32_t thread, uint32_t stream, uint32_t n, uint32_t id);

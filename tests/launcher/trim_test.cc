@@ -110,6 +110,34 @@ TEST(Trim, GpuTimesOfWhatIsKeptAreKept) {
         "name,gpu_ns\nb,4003\na,2003\n");
 }
 
+TEST(Trim, BranchesStayWithTheirGraph) {
+    for (bool long_step : {false, true}) {
+        std::string path = Out("branches.cst"), out = Out("branches.part.cst");
+        Synth s(path);
+        s.Thread(1, "");
+        uint32_t home = s.Stream(CST_STREAM_CREATED, 0x10);
+        uint32_t side = s.Stream(CST_STREAM_CREATED, 0x20), a = s.Kernel("a"), b = s.Kernel("b");
+        for (int step = 0; step < 3; step++) {
+            for (uint32_t stream : {home, side, side, home, home})
+                s.Op(stream, stream == home ? a : b);
+            s.Branch(side, 2);
+            s.Launch(home, 5, 1, CST_EXACT);
+            s.Sync(home);
+            if (!long_step)
+                s.Sync(side);
+        }
+        ASSERT_EQ(s.Close(), 0);
+        Says({"trim", "--steps", "1", "-o", out, path});
+        sim::Json j = Parse(Says({"info", "--json", out}));
+        // A long step of the side stream began before: then its ops are left out.
+        EXPECT_EQ(j.Number("ops"), long_step ? 3 : 5);
+        EXPECT_EQ(j.Number("in_graphs"), long_step ? 3 : 5);
+        EXPECT_EQ(j.Number("open"), 0);
+        EXPECT_EQ(j.Number("graph_launches"), 1);
+        EXPECT_EQ(Has(Says({"dump", out}), "\"branch\""), !long_step);
+    }
+}
+
 TEST(Trim, OneStepOfOneStream) {
     std::string out = Out("one.cst");
     Says({"trim", "--steps", "1", "-o", out, golden});

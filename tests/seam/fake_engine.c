@@ -192,6 +192,11 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *ref, un
     errno = 77;
 }
 
+void cus_engine_flush_event(const struct cus_stream_ref *ref, CUevent event, unsigned row) {
+    (void)event;
+    cus_engine_flush(cus_api_rows[row].scope, ref, row);
+}
+
 void cus_engine_step_end(const struct cus_stream_ref *ref) {
     char stream[64];
     seam_log("engine step_end %s", stream_name(ref, stream, sizeof stream));

@@ -24,8 +24,8 @@ Setting Recorded(const std::string &path) {
 
 struct Counts {
     std::map<std::string, double> eager;
-    double ops[3] = {}, choices[4] = {}, patched = 0, launches = 0, in_launches = 0, flushed = 0,
-           segments = 0, unknown = 0;
+    double ops[CST_OP_TYPES] = {}, choices[4] = {}, patched = 0, launches = 0, in_launches = 0,
+           flushed = 0, segments = 0, unknown = 0;
     std::set<std::pair<uint32_t, uint32_t>> begun; // by stream and id
 };
 
@@ -82,6 +82,8 @@ TEST_P(Record, TraceSaysWhatTheStatsSay) {
     const double uploads = (double)counts.ops[CST_OP_MEMSET] - s.Number("ops.memsets");
     EXPECT_EQ(uploads > 0, c.name == "tokens" || c.name == "fork_memory");
     EXPECT_EQ((double)counts.ops[CST_OP_COPY], s.Number("ops.copies") - uploads);
+    EXPECT_EQ(counts.ops[CST_OP_RECORD], s.Number("ops.records"));
+    EXPECT_EQ(counts.ops[CST_OP_WAIT], s.Number("ops.waits"));
     EXPECT_EQ(counts.in_launches, s.Number("issued.in_graphs"));
     EXPECT_EQ(counts.launches, s.Number("graph_launches"));
     EXPECT_LE(counts.segments, s.Number("segments_formed")) << "those that were begun";

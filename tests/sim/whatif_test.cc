@@ -193,6 +193,36 @@ TEST(WhatIf, LooksAtEventsEqualTheRun) {
     }
 }
 
+// Waits for events, as ops of graphs with branches; also where the recorded program's own calls
+// made them.
+TEST(WhatIf, ForksEqualTheRun) {
+    const Question questions[] = {
+        {"Eager",
+         {"--eager", "api:cuStreamWaitEvent"},
+         {{"CUSPLICE_EAGER", "api:cuStreamWaitEvent"}}},
+        {"LargeSegments",
+         {"--set", "segment_max=64", "--set", "segment_first=64"},
+         {{"CUSPLICE_SEGMENT_MAX", "64"}, {"CUSPLICE_SEGMENT_FIRST", "64"}}},
+    };
+    for (const char *name :
+         {"fork_layers", "fork_events", "fork_wait_stream", "fork_two", "fork_nested", "fork_open",
+          "fork_late", "fork_old", "fork_moves", "fork_blocking", "fork_diverge", "fork_again"}) {
+        SCOPED_TRACE(name);
+        std::string path = NewPath(), none = NewPath();
+        Outcome recorded = RunWith(CaseOf(name), {{"CUSPLICE_RECORD", path}});
+        EXPECT_GT(recorded.stats.Number("ops.waits"), 0);
+        RunWith(CaseOf(name), {{"CUSPLICE_RECORD", none}, {"CUSPLICE_MODE", "eager"}});
+        EXPECT_EQ(Difference(recorded.stats, WhatIf(none, {"--mode", "piecewise"}), "whatif."), "");
+        for (const Question &question : questions) {
+            SCOPED_TRACE(question.title);
+            Outcome real = RunWith(CaseOf(name), question.env);
+            Json played = WhatIf(path, question.words);
+            EXPECT_EQ(Difference(recorded.stats, played, "baseline."), "");
+            EXPECT_EQ(Difference(real.stats, played, "whatif."), "");
+        }
+    }
+}
+
 TEST(WhatIf, TakesTheRecordedRulesAndNotThoseOfHereAndNow) {
     std::string path = NewPath();
     Outcome recorded =

@@ -197,9 +197,11 @@ static void print_text(const struct look *look, const struct counts *counts) {
     else
         printf("  %-16s none (cusplice record --gpu-times)\n", "GPU times");
     print_replay(trace);
-    printf("  %-16s %u kernels (%u opaque, %u cooperative), %u memsets, %u copies, %u of records\n",
+    printf("  %-16s %u kernels (%u opaque, %u cooperative), %u memsets, %u copies, %u of records, "
+           "%u of waits\n",
            "kinds", counts->kinds[CST_OP_LAUNCH], counts->opaque, counts->cooperative,
-           counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY], counts->kinds[CST_OP_RECORD]);
+           counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY], counts->kinds[CST_OP_RECORD],
+           counts->kinds[CST_OP_WAIT]);
     printf("  streams: %u\n", counts->streams);
     for (uint32_t i = 0; i < trace->n_streams; i++)
         if (trace->streams[i])

@@ -92,7 +92,7 @@ static const struct cli_option options[] = {
 
 /* ---- what the recording says ---- */
 
-_Static_assert((int)CST_OP_RECORD == CUS_OP_RECORD && (int)CST_OP_TYPES == CUS_OP_WAIT,
+_Static_assert((int)CST_OP_WAIT == CUS_OP_WAIT && (int)CST_OP_TYPES == CUS_OP_TYPES,
                "a file has the numbers of format.h");
 
 static void read_outcomes(const struct cst_trace *trace, struct whatif_recorded *out) {

@@ -150,8 +150,8 @@ static void compare(const struct look *a, const struct look *b, const struct pai
     for (uint32_t i = 0, j = 0; i < x->n_ops && j < y->n_ops;) {
         const struct model_op *p = look_op(a, x->stream, x->first + i);
         const struct model_op *q = look_op(b, y->stream, y->first + j);
-        bool only_a = look_is_record(a, p->op) && !look_is_record(b, q->op);
-        bool only_b = look_is_record(b, q->op) && !look_is_record(a, p->op);
+        bool only_a = look_is_event(a, p->op) && !look_is_event(b, q->op);
+        bool only_b = look_is_event(b, q->op) && !look_is_event(a, p->op);
         i += !only_b;
         j += !only_a;
         if (only_a || only_b) /* the other recording has it as a call */

@@ -36,6 +36,7 @@ static const char *const whats[] = {
     "drain",
     "waited",
     "event_seen",
+    "event_gone",
 };
 
 #define WORD(list, i) ((i) < sizeof(list) / sizeof *(list) ? (list)[i] : "?")
@@ -103,8 +104,8 @@ static void shape(struct cus_json *json, const struct cst_trace *trace, const st
         three(json, "grid", op->dims);
         three(json, "block", op->dims + 3);
         cus_json_integer(json, "shared", op->dims[6]);
-    } else if (kind->op == CST_OP_RECORD) {
-        if (model_record(trace, op, &event, &number))
+    } else if (kind->op == CST_OP_RECORD || kind->op == CST_OP_WAIT) {
+        if (model_event(trace, op, &event, &number))
             hex(json, "event", event);
     } else {
         cus_json_integer(json, kind->op == CST_OP_MEMSET ? "elements" : "bytes", (int64_t)wide);
@@ -185,6 +186,9 @@ static void put_rest(struct cus_json *json, const struct look *look,
         cus_json_integer(json, "stream", ((const struct cst_segment *)record)->stream);
         cus_json_integer(json, "segment", ((const struct cst_segment *)record)->id);
         cus_json_integer(json, "n", ((const struct cst_segment *)record)->n);
+    } else if (record->type == CST_BRANCH) {
+        cus_json_integer(json, "stream", ((const struct cst_branch *)record)->stream);
+        cus_json_integer(json, "n", ((const struct cst_branch *)record)->n);
     } else {
         cus_json_integer(json, "records", (int64_t)((const struct cst_lost *)record)->records);
         cus_json_integer(json, "ops", (int64_t)((const struct cst_lost *)record)->ops);
@@ -197,6 +201,7 @@ static const char *type_word(uint8_t type) {
            : type == CST_FLUSH   ? "flush"
            : type == CST_LAUNCH  ? "graph"
            : type == CST_SEGMENT ? "segment"
+           : type == CST_BRANCH  ? "branch"
                                  : "lost";
 }
 
@@ -212,6 +217,8 @@ static uint32_t stream_of(const struct cst_record *record) {
         return ((const struct cst_launch *)record)->stream;
     case CST_SEGMENT:
         return ((const struct cst_segment *)record)->stream;
+    case CST_BRANCH:
+        return ((const struct cst_branch *)record)->stream;
     default:
         return CST_NONE;
     }

@@ -36,6 +36,7 @@ const char *export_what(unsigned what) {
         [CST_CALL_DRAIN] = "drain",
         [CST_CALL_WAITED] = "waited",
         [CST_CALL_EVENT_SEEN] = "event_seen",
+        [CST_CALL_EVENT_GONE] = "event_gone",
     };
     return WORD(words, what);
 }

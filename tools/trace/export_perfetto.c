@@ -299,7 +299,7 @@ static void put_three(struct writer *w, const char *key, const uint32_t *dims) {
 
 static void put_execution(struct writer *w, uint32_t number) {
     static const char *const categories[CST_OP_TYPES] = {"kernel", "gpu_memset", "gpu_memcpy",
-                                                         "gpu_record"};
+                                                         "gpu_record", "gpu_wait"};
     static const char *const copies[] = {"Memcpy", "Memcpy DtoD", "Memcpy HtoD", "Memcpy DtoH"};
     const struct model_op *op = &w->job->model->ops[number];
     const struct cst_kind *kind = w->trace->kinds[op->op->kind];
@@ -307,6 +307,7 @@ static void put_execution(struct writer *w, uint32_t number) {
     const char *name = kind->op == CST_OP_MEMSET   ? "Memset"
                        : kind->op == CST_OP_COPY   ? copies[kind->form < 4 ? kind->form : 0]
                        : kind->op == CST_OP_RECORD ? "Event record"
+                       : kind->op == CST_OP_WAIT   ? "Wait for event"
                                                    : w->job->names[kind->id].demangled;
     uint32_t stream = op->op->stream;
     uint64_t event, times;
@@ -318,9 +319,9 @@ static void put_execution(struct writer *w, uint32_t number) {
         put_three(w, "block", op->op->dims + 3);
         if (op->op->dims[6])
             out_key_number(w->out, "shared memory", op->op->dims[6]);
-    } else if (kind->op != CST_OP_RECORD) {
+    } else if (kind->op == CST_OP_MEMSET || kind->op == CST_OP_COPY) {
         out_key_number(w->out, "bytes", export_op_bytes(kind, op->op));
-    } else if (model_record(w->trace, op->op, &event, &times)) {
+    } else if (model_event(w->trace, op->op, &event, &times)) {
         out_key_number(w->out, "event", event);
     }
     out_key_number(w->out, "step", w->job->model->steps[op->step].number);

@@ -217,18 +217,26 @@ static void put_copy(struct writer *w, const struct cst_op *op, const struct pla
                  at->node);
 }
 
-static void put_record(struct writer *w, const struct cst_op *op, const struct place *at) {
+static void put_event(struct writer *w, enum schema_table table, const struct cst_op *op,
+                      const struct place *at) {
     uint64_t event = 0, number = 0; /* where the trace does not have them */
-    model_record(w->trace, op, &event, &number);
-    database_row(w->db, SCHEMA_CUSPLICE_RECORD, "iiiiiiinii", at->start, at->end, at->device,
-                 at->context, at->stream, at->id, at->pid, at->node, (int64_t)event,
-                 (int64_t)number);
+    model_event(w->trace, op, &event, &number);
+    database_row(w->db, table, "iiiiiiinii", at->start, at->end, at->device, at->context,
+                 at->stream, at->id, at->pid, at->node, (int64_t)event, (int64_t)number);
+}
+
+static void put_record(struct writer *w, const struct cst_op *op, const struct place *at) {
+    put_event(w, SCHEMA_CUSPLICE_RECORD, op, at);
+}
+
+static void put_wait(struct writer *w, const struct cst_op *op, const struct place *at) {
+    put_event(w, SCHEMA_CUSPLICE_WAIT, op, at);
 }
 
 static void put_execution(struct writer *w, const struct model_op *op, uint32_t number) {
     static void (*const puts[CST_OP_TYPES])(struct writer *, const struct cst_op *,
-                                            const struct place *) = {put_kernel, put_memset,
-                                                                     put_copy, put_record};
+                                            const struct place *) = {
+        put_kernel, put_memset, put_copy, put_record, put_wait};
     const struct cst_stream *stream = w->trace->streams[op->op->stream];
     struct place at = {
         .start = (int64_t)w->job->spans[number].start,

@@ -271,7 +271,7 @@ static void write_op(struct writer *w, const struct event *event) {
     if (op->type == CST_OP_MEMSET || op->type == CST_OP_COPY) {
         record->dims[0] = (uint32_t)count;
         record->dims[1] = (uint32_t)(count >> 32);
-    } else if (op->type == CST_OP_RECORD) {
+    } else if (op->type == CST_OP_RECORD || op->type == CST_OP_WAIT) {
         memcpy(record + 1, op->event, sizeof op->event);
     }
     uint32_t thread = record->head.thread; /* what is written next may end its block */

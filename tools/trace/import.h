@@ -51,7 +51,7 @@ struct import_op {
     uint32_t dims[7]; /* of kernels */
     uint32_t cluster[3];
     uint64_t bytes;    /* of memsets and copies */
-    uint64_t event[2]; /* of a record, from cusplice: its params */
+    uint64_t event[2]; /* of a record or wait, from cusplice: its params */
 };
 
 struct import_call {

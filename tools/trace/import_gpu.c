@@ -20,7 +20,7 @@ void import_gpu(struct cst_sink *sink, const struct import_op *op, uint64_t ns, 
     static const uint8_t what[] = {[CST_OP_LAUNCH] = CST_GPU_KERNEL,
                                    [CST_OP_MEMSET] = CST_GPU_MEMSET,
                                    [CST_OP_COPY] = CST_GPU_MEMCPY};
-    if (op->end <= op->start || op->type == CST_OP_RECORD)
+    if (op->end <= op->start || op->type == CST_OP_RECORD || op->type == CST_OP_WAIT)
         return;
     struct cst_gpu *record = cst_sink_add(sink, CST_GPU, sizeof *record);
     record->head.thread = thread;

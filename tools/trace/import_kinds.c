@@ -35,6 +35,8 @@ const char *import_kind_of(const struct import_data *data, const struct import_o
         kind->cluster[i] = launch && op->cluster[i] ? op->cluster[i] : 1;
     if (op->type == CST_OP_RECORD)
         return "cuEventRecord";
+    if (op->type == CST_OP_WAIT)
+        return "cuStreamWaitEvent";
     kind->flags = CST_KIND_OPAQUE;
     kind->context = op->context;
     if (op->type == CST_OP_COPY)
@@ -48,5 +50,5 @@ const char *import_kind_of(const struct import_data *data, const struct import_o
 }
 
 uint32_t import_kind_params(const struct import_kind *kind) {
-    return kind->op == CST_OP_RECORD ? 16 : 0;
+    return kind->op == CST_OP_RECORD || kind->op == CST_OP_WAIT ? 16 : 0;
 }

@@ -23,6 +23,7 @@
 #define SYNC "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 #define EVENT "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 #define RECORD "CUSPLICE_RECORD"
+#define WAIT "CUSPLICE_WAIT"
 #define PID "((%s >> 24) & 16777215)"
 
 struct reader {
@@ -332,16 +333,15 @@ static bool read_memory(struct reader *r, const char *table, uint8_t type) {
     return row && end(r, row, result);
 }
 
-/* Records of events: in databases of cusplice alone. */
-static bool read_records(struct reader *r) {
+/* Records of events, or waits for them: in databases of cusplice alone. */
+static bool read_events(struct reader *r, const char *table, enum cst_op_type type) {
     static const char *const columns[] = {WHERE_AND_WHEN, "event", "number", NULL};
-    if (!r->data->own || !has(r, RECORD, NULL))
+    if (!r->data->own || !has(r, table, NULL))
         return true;
-    sqlite3_stmt *row = select_rows(r, RECORD, columns, "globalPid", "rowid");
+    sqlite3_stmt *row = select_rows(r, table, columns, "globalPid", "rowid");
     struct import_op *op;
     int result = SQLITE_DONE;
-    while (row && (result = sqlite3_step(row)) == SQLITE_ROW &&
-           (op = add_op(r, row, CST_OP_RECORD))) {
+    while (row && (result = sqlite3_step(row)) == SQLITE_ROW && (op = add_op(r, row, type))) {
         op->event[0] = (uint64_t)number(row, 7);
         op->event[1] = (uint64_t)number(row, 8);
     }
@@ -569,8 +569,8 @@ static bool read_all(struct reader *r) {
     if (!r->data->n_ops)
         return fail(r, "holds no kernels (table " KERNEL " is empty)");
     return read_memory(r, MEMSET, CST_OP_MEMSET) && read_memory(r, MEMCPY, CST_OP_COPY) &&
-           read_records(r) && read_calls(r) && read_made(r) && read_named(r, SYNC) &&
-           read_named(r, EVENT) &&
+           read_events(r, RECORD, CST_OP_RECORD) && read_events(r, WAIT, CST_OP_WAIT) &&
+           read_calls(r) && read_made(r) && read_named(r, SYNC) && read_named(r, EVENT) &&
            (r->data->own && has(r, "CUSPLICE_STREAM", NULL) ? read_own_streams(r)
                                                             : read_nsys_streams(r)) &&
            read_texts(r);

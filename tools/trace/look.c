@@ -40,7 +40,7 @@ static bool sign(struct look *look) {
             look->kinds[i] = hash_kind(trace, trace->kinds[i]);
     for (uint32_t i = 0; i < model->n_ops; i++) {
         const struct cst_op *op = model->ops[i].op;
-        if (look_is_record(look, op))
+        if (look_is_event(look, op))
             continue;
         uint64_t *signature = &look->signatures[model->ops[i].step];
         *signature = XXH3_64bits_withSeed(op->dims, sizeof op->dims,

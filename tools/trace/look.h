@@ -30,8 +30,10 @@ static inline const struct model_op *look_op(const struct look *look, uint32_t s
     return &look->model->ops[look->model->streams[stream].ops[i]];
 }
 
-static inline bool look_is_record(const struct look *look, const struct cst_op *op) {
-    return look->trace->kinds[op->kind]->op == CST_OP_RECORD;
+/* Is it a record of an event, or a wait for one? */
+static inline bool look_is_event(const struct look *look, const struct cst_op *op) {
+    uint32_t type = look->trace->kinds[op->kind]->op;
+    return type == CST_OP_RECORD || type == CST_OP_WAIT;
 }
 
 /* What became of an op. */

@@ -1,5 +1,6 @@
 /*
- * Makes the model in one pass over the events, with a queue of deferred ops for each stream.
+ * Makes the model in one pass over the events, with a queue of deferred ops for each stream, and
+ * for each thread what its next LAUNCH or FLUSH takes from other streams.
  * look.c and verb_calibrate.c call it. It never reads the file.
  */
 #include "tools/trace/model.h"
@@ -12,13 +13,13 @@
 
 #include "tools/trace/model_gpu.h"
 
-const char *const model_op_words[CST_OP_TYPES] = {"launch", "memset", "copy", "record"};
+const char *const model_op_words[CST_OP_TYPES] = {"launch", "memset", "copy", "record", "wait"};
 
-bool model_record(const struct cst_trace *trace, const struct cst_op *op, uint64_t *event,
-                  uint64_t *number) {
+bool model_event(const struct cst_trace *trace, const struct cst_op *op, uint64_t *event,
+                 uint64_t *number) {
     const struct cst_kind *kind = trace->kinds[op->kind];
     uint64_t params[2];
-    if (kind->op != CST_OP_RECORD || kind->flags & CST_KIND_OPAQUE ||
+    if ((kind->op != CST_OP_RECORD && kind->op != CST_OP_WAIT) || kind->flags & CST_KIND_OPAQUE ||
         kind->param_bytes < sizeof params)
         return false;
     memcpy(params, cst_op_params(op), sizeof params);
@@ -26,6 +27,8 @@ bool model_record(const struct cst_trace *trace, const struct cst_op *op, uint64
     *number = params[1];
     return true;
 }
+
+enum { BRANCHES = 16 }; /* more than the library forks */
 
 /* Of one stream, while the pass runs. */
 struct state {
@@ -35,9 +38,16 @@ struct state {
     uint32_t op_room, step_room;
 };
 
+/* Branches that a thread's next LAUNCH or FLUSH has. */
+struct branches {
+    const struct cst_branch *at[BRANCHES];
+    uint32_t n;
+};
+
 struct pass {
     struct model *model;
-    struct state *state; /* by stream */
+    struct state *state;       /* by stream */
+    struct branches *branches; /* by thread */
     uint32_t step_room;
 };
 
@@ -96,22 +106,45 @@ static bool take_op(struct pass *pass, const struct cst_op *op) {
     return true;
 }
 
-/* The oldest `n` deferred ops went out. Fewer where records were lost. */
-static void take_out(struct pass *pass, const struct cst_record *out, uint32_t stream, uint32_t n) {
+/* The oldest `n` deferred ops of a stream went out, from place `first` on. Fewer where records were
+ * lost. */
+static void take_some(struct pass *pass, const struct cst_record *out, uint32_t stream, uint32_t n,
+                      uint32_t first) {
     struct model *model = pass->model;
     struct state *state = &pass->state[stream];
     bool graph = out->type == CST_LAUNCH;
     for (uint32_t i = 0; i < n && state->gone < state->n; i++, state->gone++) {
         struct model_op *op = &model->ops[state->deferred[state->gone]];
         op->out = out;
-        op->place = i;
+        op->place = first + i;
         model->in_graphs += graph;
         model->flushed += !graph;
         model->steps[op->step].in_graphs += graph;
-        if (i == 0)
+        if (op->place == 0)
             model->steps[op->step].graphs += graph;
     }
-    model->graph_launches += graph;
+}
+
+/* A LAUNCH or FLUSH of `n` ops: first those of its own stream, then those of each branch. */
+static void take_out(struct pass *pass, const struct cst_record *out, uint32_t stream, uint32_t n) {
+    struct branches *branches = &pass->branches[out->thread];
+    uint32_t own = n, first;
+    for (uint32_t i = 0; i < branches->n; i++)
+        own -= branches->at[i]->n < own ? branches->at[i]->n : own;
+    take_some(pass, out, stream, own, 0);
+    first = own;
+    for (uint32_t i = 0; i < branches->n; i++) {
+        take_some(pass, out, branches->at[i]->stream, branches->at[i]->n, first);
+        first += branches->at[i]->n;
+    }
+    branches->n = 0;
+    pass->model->graph_launches += out->type == CST_LAUNCH;
+}
+
+static void take_branch(struct pass *pass, const struct cst_branch *branch) {
+    struct branches *branches = &pass->branches[branch->head.thread];
+    if (branches->n < BRANCHES)
+        branches->at[branches->n++] = branch;
 }
 
 static bool take(struct pass *pass, const struct cst_record *record) {
@@ -123,6 +156,9 @@ static bool take(struct pass *pass, const struct cst_record *record) {
         take_out(pass, record, launch->stream, launch->n);
         return true;
     }
+    case CST_BRANCH:
+        take_branch(pass, (const struct cst_branch *)record);
+        return true;
     case CST_FLUSH: {
         const struct cst_flush *flush = (const struct cst_flush *)record;
         take_out(pass, record, flush->stream, flush->n);
@@ -153,7 +189,8 @@ struct model *model_make(const struct cst_trace *trace) {
         model->ops = calloc(trace->ops + 1, sizeof *model->ops);
         model->streams = calloc(trace->n_streams + 1, sizeof *model->streams);
         pass.state = calloc(trace->n_streams + 1, sizeof *pass.state);
-        made = model->ops && model->streams && pass.state;
+        pass.branches = calloc(trace->n_threads + 1, sizeof *pass.branches);
+        made = model->ops && model->streams && pass.state && pass.branches;
     }
     for (uint32_t i = 0; made && i < trace->n_streams; i++)
         pass.state[i].step = CST_NONE;
@@ -164,6 +201,7 @@ struct model *model_make(const struct cst_trace *trace) {
     for (uint32_t i = 0; pass.state && i < trace->n_streams; i++)
         free(pass.state[i].deferred);
     free(pass.state);
+    free(pass.branches);
     made = made && model_gpu_times(model);
     if (made)
         return model;

@@ -57,9 +57,9 @@ struct model {
 struct model *model_make(const struct cst_trace *trace);
 void model_free(struct model *model);
 
-/* The params of a record of an event. False: the trace does not have them. */
-bool model_record(const struct cst_trace *trace, const struct cst_op *op, uint64_t *event,
-                  uint64_t *number);
+/* The params of a record of an event, or of a wait for one. False: the trace does not have them. */
+bool model_event(const struct cst_trace *trace, const struct cst_op *op, uint64_t *event,
+                 uint64_t *number);
 
 static inline bool model_in_graph(const struct model_op *op) {
     return op->out && op->out->type == CST_LAUNCH;

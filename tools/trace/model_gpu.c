@@ -144,7 +144,8 @@ static bool ran(const struct cst_trace *trace, const struct cst_op *op, const st
                 strcmp(cst_string(trace, kind->name), cst_string(trace, gpu->name)) == 0);
     case CST_OP_MEMSET:
         return gpu->head.flags == CST_GPU_MEMSET;
-    case CST_OP_RECORD: /* CUPTI has no such record of it */
+    case CST_OP_RECORD: /* CUPTI has no such record of these */
+    case CST_OP_WAIT:
         return false;
     default: {
         uint64_t bytes = op->dims[0] | (uint64_t)op->dims[1] << 32;

@@ -211,6 +211,7 @@ function shapeText(d, op) {
     if (kind.op === 1) return `memset, ${count(wide)} elements of ${kind.elem} bytes`;
     if (kind.op === 2) return `copy, ${bytesText(wide)}`;
     if (kind.op === 3) return "record of an event";
+    if (kind.op === 4) return "wait for an event";
     const text = `grid ${dims.slice(0, 3).join("\u00d7")}, block ${dims.slice(3, 6).join("\u00d7")}`;
     return dims[6] ? `${text}, ${bytesText(dims[6])} shared` : text;
 }

@@ -109,6 +109,7 @@ static size_t least_bytes(uint8_t type) {
         [CST_LAUNCH] = sizeof(struct cst_launch),
         [CST_SEGMENT] = sizeof(struct cst_segment),
         [CST_LOST] = sizeof(struct cst_lost),
+        [CST_BRANCH] = sizeof(struct cst_branch),
         [CST_GPU] = sizeof(struct cst_gpu),
         [CST_GPU_STREAM] = sizeof(struct cst_gpu_stream),
         [CST_GPU_CONTEXT] = sizeof(struct cst_gpu_context),
@@ -148,6 +149,7 @@ static struct list *list_of(struct reading *r, uint8_t type) {
     case CST_LAUNCH:
     case CST_SEGMENT:
     case CST_LOST:
+    case CST_BRANCH:
         return &r->events;
     case CST_MODULE:
     case CST_CODE:
@@ -380,6 +382,10 @@ static bool check_event(struct reading *r, const struct cst_record *record) {
         break;
     case CST_SEGMENT:
         stream = ((const struct cst_segment *)record)->stream;
+        fits &= known_stream(trace, stream);
+        break;
+    case CST_BRANCH:
+        stream = ((const struct cst_branch *)record)->stream;
         fits &= known_stream(trace, stream);
         break;
     case CST_LOST:

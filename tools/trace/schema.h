@@ -70,6 +70,11 @@
                  "contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, "  \
                  "globalPid INTEGER, graphNodeId INTEGER, event INTEGER NOT NULL, number INTEGER " \
                  "NOT NULL")                                                                       \
+    SCHEMA_TABLE(CUSPLICE_WAIT,                                                                    \
+                 "start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, "       \
+                 "contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, "  \
+                 "globalPid INTEGER, graphNodeId INTEGER, event INTEGER NOT NULL, number INTEGER " \
+                 "NOT NULL")                                                                       \
     SCHEMA_TABLE(CUSPLICE_LAUNCH,                                                                  \
                  "launchId INTEGER NOT NULL PRIMARY KEY, start INTEGER NOT NULL, end INTEGER NOT " \
                  "NULL, globalTid INTEGER NOT NULL, streamId INTEGER NOT NULL, segmentId INTEGER " \

@@ -71,10 +71,34 @@ static uint32_t left_of(struct trim *t, const struct cst_record *record, uint32_
     return kept ? n - (took - kept) : 0;
 }
 
-/* Calls `keep` with each event that is kept, and with `n` where it is a LAUNCH or FLUSH. */
+/* The LAUNCH or FLUSH at `i`. Its BRANCH records stand before it, with the same time. */
+static void each_out(struct trim *t, size_t i, uint32_t stream, uint32_t n,
+                     void (*keep)(struct trim *, const struct cst_record *, uint32_t)) {
+    const struct cst_record *const *events = t->look->trace->events;
+    const struct cst_record *record = events[i];
+    uint32_t kept = 0;
+    size_t first = i;
+    while (first > 0 && events[first - 1]->ns == record->ns)
+        first--;
+    for (size_t b = first; b < i; b++) {
+        const struct cst_branch *branch = (const struct cst_branch *)events[b];
+        if (branch->head.type != CST_BRANCH || branch->head.thread != record->thread)
+            continue;
+        uint32_t its = left_of(t, record, branch->stream, branch->n);
+        n -= branch->n < n ? branch->n : n;
+        kept += its;
+        if (its)
+            keep(t, &branch->head, its);
+    }
+    kept += left_of(t, record, stream, n);
+    if (kept)
+        keep(t, record, kept);
+}
+
+/* Calls `keep` with each event that is kept, and with `n` where it is a LAUNCH, FLUSH or BRANCH. */
 static void each(struct trim *t, void (*keep)(struct trim *, const struct cst_record *, uint32_t)) {
     const struct cst_trace *trace = t->look->trace;
-    uint32_t op = 0, n;
+    uint32_t op = 0;
     memset(t->cursor, 0, trace->n_streams * sizeof *t->cursor);
     for (size_t i = 0; i < trace->n_events && !t->no_memory && !t->out.error; i++) {
         const struct cst_record *record = trace->events[i];
@@ -85,18 +109,16 @@ static void each(struct trim *t, void (*keep)(struct trim *, const struct cst_re
             break;
         case CST_FLUSH: {
             const struct cst_flush *flush = (const struct cst_flush *)record;
-            n = left_of(t, record, flush->stream, flush->n);
-            if (n)
-                keep(t, record, n);
+            each_out(t, i, flush->stream, flush->n, keep);
             break;
         }
         case CST_LAUNCH: {
             const struct cst_launch *launch = (const struct cst_launch *)record;
-            n = left_of(t, record, launch->stream, launch->n);
-            if (n)
-                keep(t, record, n);
+            each_out(t, i, launch->stream, launch->n, keep);
             break;
         }
+        case CST_BRANCH: /* goes with its LAUNCH or FLUSH */
+            break;
         case CST_CALL:
             if (in_time(t, record) ||
                 bsearch(&record, t->end, t->n_ends, sizeof(void *), by_address))
@@ -166,6 +188,8 @@ static void put_event(struct trim *t, const struct cst_record *record, uint32_t 
         ((struct cst_launch *)copy)->n = n;
     else if (record->type == CST_FLUSH)
         ((struct cst_flush *)copy)->n = n;
+    else if (record->type == CST_BRANCH)
+        ((struct cst_branch *)copy)->n = n;
 }
 
 /* When the ops that are kept ran. What was no op, or is of one that is left out, is left out. */

@@ -13,11 +13,14 @@
 #include "shim/stream/virtual.h"
 #include "tools/whatif/cost.h"
 #include "tools/whatif/driver.h"
+#include "tools/whatif/steps.h"
 
 /* An op that was asked for and has not gone out. */
 struct asked {
     uint32_t gpu_ns;
-    uint8_t op; /* enum cst_op_type */
+    uint8_t op;      /* enum cst_op_type */
+    uint32_t thread; /* that asked for it; */
+    uint64_t number; /* all ops are numbered */
 };
 
 /* A stream. */
@@ -54,11 +57,6 @@ struct thread {
     double own, call, waited; /* since then */
 };
 
-struct step {
-    uint64_t ops;
-    double ns, recorded, own, calls, waits, busy;
-};
-
 static struct {
     const struct cst_trace *trace;
     const struct whatif_timing *timing;
@@ -77,8 +75,7 @@ static struct {
     const struct lane *second; /* whose graph the second thread had last */
     double legacy_end, blocking_end;
     double event_end; /* of the record of an event that was issued last */
-    struct step *steps;
-    size_t n_steps, room;
+    uint64_t n_asked;
 } here;
 
 static double later(double a, double b) {
@@ -122,6 +119,8 @@ static struct lane *lane_of_stream(uint32_t id) {
 }
 
 static void ask(struct lane *lane, struct asked op) {
+    op.thread = (uint32_t)(here.thread - here.threads);
+    op.number = here.n_asked++;
     if (lane->first + lane->n == lane->room && lane->first) {
         memmove(lane->asked, lane->asked + lane->first, lane->n * sizeof op);
         lane->first = 0;
@@ -134,9 +133,13 @@ static void ask(struct lane *lane, struct asked op) {
     lane->ops++;
 }
 
+static bool is_event(uint8_t op) {
+    return op == CST_OP_RECORD || op == CST_OP_WAIT;
+}
+
 static struct asked take(struct lane *lane) {
     if (!lane->n)
-        return (struct asked){WHATIF_NOT_MEASURED, CST_OP_LAUNCH};
+        return (struct asked){.gpu_ns = WHATIF_NOT_MEASURED, .op = CST_OP_LAUNCH};
     lane->n--;
     struct asked op = lane->asked[lane->first++];
     if (!lane->n)
@@ -144,8 +147,26 @@ static struct asked take(struct lane *lane) {
     return op;
 }
 
+/* The op that is played. */
+static struct asked take_last(struct lane *lane) {
+    lane->n--;
+    return lane->asked[lane->first + lane->n];
+}
+
+/* The same where an op of this type was issued: records that nobody could see never are. */
+static struct asked take_for(struct lane *lane, uint8_t type) {
+    while (lane->n > 1 && lane->asked[lane->first].op == CST_OP_RECORD && type != CST_OP_RECORD)
+        take(lane);
+    return take(lane);
+}
+
 /* It was issued at `at`; what is ahead of it keeps it `gap` off. */
 static void run(struct lane *lane, struct asked op, double at, double gap) {
+    if (op.op == CST_OP_WAIT) {
+        lane->end = later(lane->end, here.event_end);
+        lane->ran = true;
+        return;
+    }
     bool legacy = lane->key.handle == CU_STREAM_LEGACY;
     double ns = here.cost->gpu.small_kernel, begin = at + here.cost->gpu.start;
     if (op.gpu_ns != WHATIF_NOT_MEASURED)
@@ -188,7 +209,7 @@ static double scaled(double ns, double factor) {
 static double cost_of(uint8_t op) {
     double ns = op == CST_OP_LAUNCH   ? here.cost->host.eager_launch
                 : op == CST_OP_MEMSET ? here.cost->host.eager_memset
-                : op == CST_OP_RECORD ? here.cost->host.eager_record
+                : is_event(op)        ? here.cost->host.eager_record
                                       : here.cost->host.eager_copy;
     return scaled(ns, here.timing->eager);
 }
@@ -212,7 +233,7 @@ static void became(enum outcome outcome) {
 
 /* Ahead of an op, as the GPU needs it. What a record needs is in gpu.record. */
 static double gap_ahead(struct asked op, double kernel) {
-    return op.op == CST_OP_RECORD ? 0 : kernel - here.cost->gpu.small_kernel;
+    return is_event(op.op) ? 0 : kernel - here.cost->gpu.small_kernel;
 }
 
 /* What is deferred is looked at before anything goes out because of it. */
@@ -235,7 +256,7 @@ void whatif_clock_own(void) {
     if (!here.timing)
         return;
     here.own = true;
-    struct asked op = take(here.lane);
+    struct asked op = take_last(here.lane);
     became(ISSUED);
     follow(here.lane);
     spend(here.lets_through);
@@ -249,11 +270,16 @@ void whatif_clock_own(void) {
         run(here.lane, op, spend(cost_of(op.op)), gap_ahead(op, here.cost->gpu.eager_kernel));
 }
 
-void whatif_clock_issued(CUstream stream) {
+void whatif_clock_waits(void) {
+    if (here.timing)
+        spend(cost_of(CST_OP_WAIT));
+}
+
+void whatif_clock_issued(CUstream stream, enum cst_op_type type) {
     if (!here.timing)
         return;
     struct lane *lane = lane_of(stream);
-    struct asked op = take(lane);
+    struct asked op = take_for(lane, (uint8_t)type);
     became(ISSUED);
     follow(lane);
     run(lane, op, spend(cost_of(op.op)), gap_ahead(op, here.cost->gpu.eager_kernel));
@@ -276,6 +302,34 @@ static bool hands_over(const struct lane *lane) {
            (!here.second || here.second == lane || here.second->out <= here.thread->host);
 }
 
+/* The lane with the op that this thread asked for first of all that have not gone out: it defers
+ * ops of one stream and its branches at a time. NULL: there is none. */
+static struct lane *first_asked(uint32_t thread) {
+    struct lane *best = NULL;
+    for (struct lane *lane = here.lanes; lane; lane = lane->hh.next)
+        if (lane->n && lane->asked[lane->first].thread == thread &&
+            (!best || lane->asked[lane->first].number < best->asked[best->first].number))
+            best = lane;
+    return best;
+}
+
+/* The ops of a graph run that is launched at `at`. Records without a node cost nothing. */
+static void run_graph(struct lane *home, uint32_t ops, uint32_t records, double at) {
+    double kernel = here.cost->gpu.graph_kernel;
+    uint32_t thread = home->n ? home->asked[home->first].thread : 0;
+    for (uint32_t i = 0; i < ops; i++) {
+        struct lane *lane = home->n ? first_asked(thread) : NULL;
+        lane = lane ? lane : home;
+        struct asked op = take(lane);
+        if (op.op == CST_OP_RECORD && !records) {
+            here.event_end = lane->end;
+            continue;
+        }
+        records -= op.op == CST_OP_RECORD;
+        run(lane, op, at, gap_ahead(op, kernel) + (i ? 0 : here.cost->gpu.graph_seam));
+    }
+}
+
 void whatif_clock_graph(CUstream stream, struct whatif_nodes nodes) {
     if (!here.timing)
         return;
@@ -295,27 +349,22 @@ void whatif_clock_graph(CUstream stream, struct whatif_nodes nodes) {
         at = spend(ns);
     }
     cus_virtual_submit = false;
-    for (uint32_t i = 0; i < nodes.all; i++) {
-        struct asked op = take(lane);
-        run(lane, op, at, gap_ahead(op, cost->gpu.graph_kernel) + (i ? 0 : cost->gpu.graph_seam));
-    }
+    run_graph(lane, cus_virtual_ops, nodes.records - nodes.own, at);
 }
 
 /* ---- steps ---- */
 
 static void step_ends(struct thread *thread, uint64_t recorded) {
     if (thread->measures && thread->ops) {
-        if (here.n_steps == here.room) {
-            here.room = here.room ? 2 * here.room : 256;
-            here.steps = whatif_need(realloc(here.steps, here.room * sizeof *here.steps));
-        }
-        here.steps[here.n_steps++] = (struct step){thread->ops,
-                                                   thread->host - thread->from,
-                                                   (double)(recorded - thread->from_recorded),
-                                                   thread->own,
-                                                   thread->call,
-                                                   thread->waited,
-                                                   thread->busy};
+        whatif_steps_add(&(struct whatif_step){
+            .ops = thread->ops,
+            .ns = thread->host - thread->from,
+            .recorded = (double)(recorded - thread->from_recorded),
+            .own = thread->own,
+            .calls = thread->call,
+            .waits = thread->waited,
+            .busy = thread->busy,
+        });
     }
     thread->measures = true;
     thread->from = thread->host;
@@ -478,8 +527,23 @@ void whatif_clock_op(bool captures, bool waits) {
     here.captures = captures;
     here.waits = waits;
     here.own = false;
-    ask(here.lane, (struct asked){known ? known[here.event] : WHATIF_NOT_MEASURED,
-                                  (uint8_t)here.trace->kinds[op->kind]->op});
+    ask(here.lane, (struct asked){.gpu_ns = known ? known[here.event] : WHATIF_NOT_MEASURED,
+                                  .op = (uint8_t)here.trace->kinds[op->kind]->op});
+}
+
+void whatif_clock_call_op(uint32_t stream, enum cst_op_type op) {
+    if (!here.timing)
+        return;
+    here.lane = lane_of_stream(stream);
+    here.captures = here.waits = false;
+    ask(here.lane, (struct asked){.gpu_ns = WHATIF_NOT_MEASURED, .op = (uint8_t)op});
+}
+
+void whatif_clock_call_drop(void) {
+    if (!here.timing || !here.lane->n)
+        return;
+    here.lane->n--;
+    here.lane->ops--;
 }
 
 void whatif_clock_event_end(void) {
@@ -515,78 +579,6 @@ void whatif_clock_start(const struct cst_trace *trace, const struct whatif_timin
     here.threads = whatif_need(calloc(trace->n_threads + 1, sizeof *here.threads));
 }
 
-static int by_ops(const void *a, const void *b) {
-    uint64_t x = ((const struct step *)a)->ops, y = ((const struct step *)b)->ops;
-    return x < y ? -1 : x > y;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values, size_t n) {
-    qsort(values, n, sizeof *values, by_value);
-    return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-/* How many ops the steps have in which most ops are. */
-static uint64_t find_typical(void) {
-    struct step *sorted = whatif_need(malloc(here.n_steps * sizeof *sorted));
-    uint64_t best = 0, most = 0;
-    memcpy(sorted, here.steps, here.n_steps * sizeof *sorted);
-    qsort(sorted, here.n_steps, sizeof *sorted, by_ops);
-    for (size_t i = 0, n = 0; i < here.n_steps; i++) {
-        n = i && sorted[i].ops == sorted[i - 1].ops ? n + 1 : 1;
-        if (n * sorted[i].ops > most) {
-            most = n * sorted[i].ops;
-            best = sorted[i].ops;
-        }
-    }
-    free(sorted);
-    return best;
-}
-
-static void sum_up(struct whatif_times *times) {
-    size_t of = 0, n = 0;
-    double *ns = whatif_need(malloc(here.n_steps * sizeof *ns)),
-           *recorded = whatif_need(malloc(here.n_steps * sizeof *recorded));
-    times->steps = here.n_steps;
-    times->step_ops = find_typical();
-    times->total = times->recorded_total = 0;
-    times->own = times->calls = times->waits = times->busy = 0;
-    for (size_t i = 0; i < here.n_steps; i++)
-        times->typical += here.steps[i].ops == times->step_ops;
-    for (size_t i = 0; i < here.n_steps; i++) {
-        const struct step *step = &here.steps[i];
-        times->total += step->ns;
-        times->recorded_total += step->recorded;
-        if (step->ops != times->step_ops || of++ < times->typical / 2)
-            continue;
-        ns[n] = step->ns;
-        recorded[n++] = step->recorded;
-        times->own += step->own;
-        times->calls += step->calls;
-        times->waits += step->waits;
-        times->busy += step->busy;
-    }
-    times->step = median(ns, n);
-    times->recorded_step = median(recorded, n);
-    times->fast = ns[n / 10]; /* sorted by now */
-    times->recorded_fast = recorded[n / 10];
-    times->own /= (double)n;
-    times->calls /= (double)n;
-    times->waits /= (double)n;
-    times->busy /= (double)n;
-    free(ns);
-    free(recorded);
-}
-
 void whatif_clock_end(struct whatif_times *times) {
-    *times =
-        (struct whatif_times){.step = -1, .recorded_step = -1, .total = -1, .recorded_total = -1};
-    times->fast = times->recorded_fast = -1;
-    times->own = times->calls = times->waits = times->busy = -1;
-    if (here.n_steps)
-        sum_up(times);
+    whatif_steps_sum(times);
 }

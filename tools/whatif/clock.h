@@ -19,6 +19,7 @@
  *   and of blocking streams holds.
  * - A wait for an event waits for the record of an event that was issued last. A wait that names
  *   no stream is for the stream that was used last.
+ * - A graph with branches begins as any other one. Branches run side by side.
  * - Queues never fill up. A program that polls asks as often as it did.
  * - A thread goes on behind what another thread did, as far as it was recorded behind it.
  * - What the engine would hand to its second thread counts as submitted, though a recorded
@@ -28,9 +29,10 @@
 
 struct whatif_cost;
 
-/* Nodes of a graph; of them, memsets and copies; of them, records of events. */
+/* Nodes of a graph; of them, memsets and copies; of them, records of events; of these, of the
+ * engine's own events. */
 struct whatif_nodes {
-    uint32_t all, others, records;
+    uint32_t all, others, records, own;
 };
 
 enum { WHATIF_NOT_MEASURED = UINT32_MAX };
@@ -67,6 +69,9 @@ void whatif_clock_start(const struct cst_trace *trace, const struct whatif_timin
 void whatif_clock_event(size_t index);
 /* It is an op. It only captures; the host waits for it (a copy to pageable memory). */
 void whatif_clock_op(bool captures, bool waits);
+/* It is a call that may be taken for an op of this stream. It was not. */
+void whatif_clock_call_op(uint32_t stream, enum cst_op_type op);
+void whatif_clock_call_drop(void);
 /* It has been played: what was not issued is deferred. */
 void whatif_clock_event_end(void);
 /* The library acts by itself at that time of the recording, until the next event. */
@@ -74,7 +79,8 @@ void whatif_clock_background(uint64_t ns);
 
 /* What the driver is asked for. */
 void whatif_clock_own(void);
-void whatif_clock_issued(CUstream stream);
+void whatif_clock_issued(CUstream stream, enum cst_op_type op);
+void whatif_clock_waits(void);
 void whatif_clock_captured(void);
 void whatif_clock_patched(void);
 void whatif_clock_graph(CUstream stream, struct whatif_nodes nodes);

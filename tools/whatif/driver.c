@@ -480,7 +480,8 @@ const struct cus_driver *whatif_driver_start(const struct cst_trace *trace) {
 
 CUresult whatif_driver_own(void) {
     whatif_asked.own++;
-    whatif_asked.records += here.now.kind && here.now.kind->op == CST_OP_RECORD;
+    whatif_asked.records +=
+        here.now.kind && (here.now.kind->op == CST_OP_RECORD || here.now.kind->op == CST_OP_WAIT);
     whatif_clock_own();
     return here.now.result;
 }

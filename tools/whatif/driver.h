@@ -22,14 +22,14 @@ static inline void *whatif_need(void *memory) {
 
 /* What the engine asked for. */
 struct whatif_asked {
-    uint64_t issued; /* deferred ops that went out one by one */
+    uint64_t issued; /* deferred ops that went out one by one, waits among them */
     uint64_t own;    /* the program's own calls */
     uint64_t captured;
     uint64_t graphs; /* instantiated */
     uint64_t graph_launches;
     uint64_t graph_others;  /* nodes of those that are memsets or copies */
-    uint64_t records;       /* of events, among `issued` and `own` */
-    uint64_t graph_records; /* nodes of graphs launched that record events */
+    uint64_t records;       /* of events, and waits for them, among `issued` and `own` */
+    uint64_t graph_records; /* nodes of graphs launched that record the program's events */
     uint64_t patched;
     uint64_t assumed; /* addresses that the trace says nothing of, taken for device memory */
 };
@@ -67,6 +67,7 @@ void *whatif_driver_launch(bool ex, bool cooperative);
 void *whatif_driver_memset(uint32_t elem, bool two_d);
 void *whatif_driver_copy(uint32_t form);
 void *whatif_driver_record(void);
+void *whatif_driver_wait(void);
 
 /* The stream captures for the program, or has ended to. Returns how many do. */
 uint32_t whatif_driver_captures(const struct cst_stream *stream, bool on);

@@ -12,6 +12,7 @@
 #include "shim/base/uthash.h"
 #include "shim/graph/issue.h"
 #include "shim/stream/hot.h"
+#include "tools/whatif/clock.h"
 
 enum { PARAMS_MAX = CUS_ISSUE_PARAMS_MAX };
 
@@ -27,7 +28,8 @@ struct ready {
     void *real;
 };
 
-/* An event that the engine knows. A handle that is given out again has another number. */
+/* An event that the engine knows. A handle that is given out again has another number; 0: the trace
+ * has not told it yet. */
 struct event {
     uint64_t handle, number;
     UT_hash_handle hh;
@@ -89,6 +91,10 @@ static struct ready *ready_kind(uint32_t id) {
     case CST_OP_RECORD:
         it->readable &= kind->param_bytes >= sizeof(struct cus_record_params);
         it->real = whatif_driver_record();
+        break;
+    case CST_OP_WAIT:
+        it->readable &= kind->param_bytes >= sizeof(struct cus_record_params);
+        it->real = whatif_driver_wait();
         break;
     default:
         it->function = whatif_driver_function(kind);
@@ -234,7 +240,8 @@ static void play_copy(const struct ready *it, const struct cst_op *op,
     cus_engine_copy(&copy);
 }
 
-/* The event of a record. One of which the trace does not tell is always the same of its context. */
+/* The event of a record or wait. One of which the trace does not tell is always the same of its
+ * context. */
 static struct cus_record_params event_of(const struct ready *it, const struct cst_op *op) {
     struct cus_record_params params = {.event = here.trace->streams[op->stream]->context + 1u};
     if (it->readable)
@@ -243,11 +250,14 @@ static struct cus_record_params event_of(const struct ready *it, const struct cs
 }
 
 /* Nobody recorded when the program made the event: at the latest it is there now. */
-static void know_event(const struct ready *it, const struct cst_op *op) {
-    struct cus_record_params params = event_of(it, op);
+static void know_event(struct cus_record_params params, uint32_t context) {
     struct event *event;
     HASH_FIND(hh, here.events, &params.event, sizeof params.event, event);
-    if (event && event->number == params.generation)
+    bool same =
+        event && (!params.generation || !event->number || event->number == params.generation);
+    if (event && params.generation)
+        event->number = params.generation;
+    if (same)
         return;
     if (!event) {
         event = whatif_need(calloc(1, sizeof *event));
@@ -257,7 +267,7 @@ static void know_event(const struct ready *it, const struct cst_op *op) {
         HASH_ADD(hh, here.events, handle, sizeof event->handle, event);
     }
     event->number = params.generation;
-    const struct whatif_now its = {.context = here.trace->streams[op->stream]->context};
+    const struct whatif_now its = {.context = context};
     whatif_driver_now(&its);
     cus_engine_event_made((CUevent)(uintptr_t)params.event);
 }
@@ -274,8 +284,53 @@ static void play_record(const struct ready *it, const struct cst_op *op,
         cus_engine_record(&record);
         return;
     }
-    cus_engine_flush(CUS_SCOPE_S, &stream, row);
-    whatif_driver_own();
+    cus_engine_flush_event(&stream, record.event, row);
+    if (whatif_driver_own() == CUDA_SUCCESS)
+        cus_engine_recorded(&record);
+}
+
+static void play_wait(const struct ready *it, const struct cst_op *op,
+                      struct cus_stream_ref stream) {
+    const struct cus_wait wait = {
+        .stream = stream,
+        .event = (CUevent)(uintptr_t)event_of(it, op).event,
+        .real = it->real,
+        .row = op->abi ? CUS_ROW_cuStreamWaitEvent_ptsz : CUS_ROW_cuStreamWaitEvent,
+    };
+    CUresult result;
+    if (cus_engine_wait(&wait, &result))
+        return;
+    cus_engine_flush_event(&stream, wait.event, wait.row);
+    cus_engine_event_seen(wait.event, wait.row);
+    if (whatif_driver_own() == CUDA_SUCCESS)
+        cus_engine_waited(&wait);
+}
+
+/* A record or wait that the program's own call made when this was recorded. Now it may be an op. */
+static void play_event_call(const struct cst_call *call, struct cus_stream_ref stream, unsigned row,
+                            bool waits) {
+    CUevent event = (CUevent)(uintptr_t)call->value;
+    struct cus_record record = {.stream = stream, .event = event, .real = whatif_driver_record()};
+    const struct cus_wait wait = {
+        .stream = stream, .event = event, .real = whatif_driver_wait(), .row = row};
+    CUresult result;
+    know_event((struct cus_record_params){.event = call->value},
+               here.trace->streams[call->stream]->context);
+    whatif_clock_call_op(call->stream, waits ? CST_OP_WAIT : CST_OP_RECORD);
+    if (waits && cus_engine_wait(&wait, &result))
+        return;
+    if (!waits && cus_engine_record_begins(&record, 0, row)) {
+        cus_engine_record(&record);
+        return;
+    }
+    whatif_clock_call_drop();
+    cus_engine_flush_event(&stream, event, row);
+    if (waits) {
+        cus_engine_event_seen(event, row);
+        cus_engine_waited(&wait);
+    } else {
+        cus_engine_recorded(&record);
+    }
 }
 
 /* Nothing is deferred of an op on a stream that was another one's then: of another context than the
@@ -319,8 +374,9 @@ void whatif_events_op(uint32_t *context, const struct cst_op *op) {
     }
     *context = stream->context;
     whatif_driver_use(stream);
-    if (it->kind->op == CST_OP_RECORD && !was_refused(it, op))
-        know_event(it, op);
+    bool event = it->kind->op == CST_OP_RECORD || it->kind->op == CST_OP_WAIT;
+    if (event && !was_refused(it, op))
+        know_event(event_of(it, op), stream->context);
     if (strcmp(why, "stream") == 0)
         leave_alone(stream, &now);
     else if (strcmp(why, "capture") == 0)
@@ -340,6 +396,9 @@ void whatif_events_op(uint32_t *context, const struct cst_op *op) {
         break;
     case CST_OP_RECORD:
         play_record(it, op, ref);
+        break;
+    case CST_OP_WAIT:
+        play_wait(it, op, ref);
         break;
     default:
         play_launch(it, op, ref);
@@ -368,6 +427,35 @@ static void code_gone(void) {
         here.kinds[id].origin_told = false;
 }
 
+static void event_gone(uint64_t handle, const char *name) {
+    struct event *event;
+    cus_engine_event_goes((CUevent)(uintptr_t)handle, cause_of(name));
+    HASH_FIND(hh, here.events, &handle, sizeof handle, event);
+    if (!event)
+        return;
+    HASH_DEL(here.events, event);
+    free(event);
+}
+
+/* A flush; false: it is a record or a wait that may be an op. */
+static bool is_flush(const struct cst_call *call, const char *name, bool *waits) {
+    *waits = strncmp(name, "cuStreamWaitEvent", 17) == 0;
+    return !call->value || call->stream == CST_NONE ||
+           (!*waits && strncmp(name, "cuEventRecord", 13) != 0);
+}
+
+static void play_flush(const struct cst_call *call, const struct cus_stream_ref *ref,
+                       const char *name) {
+    bool waits;
+    if (call->scope > CST_SCOPE_P)
+        return;
+    if (is_flush(call, name, &waits)) {
+        cus_engine_flush((enum cus_scope)call->scope, ref, cause_of(name));
+        return;
+    }
+    play_event_call(call, *ref, cause_of(name), waits);
+}
+
 static void captures(const struct cst_stream *stream, bool on) {
     here.n_captures = whatif_driver_captures(stream, on);
 }
@@ -391,8 +479,7 @@ void whatif_events_call(uint32_t *context, const struct cst_call *call) {
     }
     switch ((enum cst_what)call->what) {
     case CST_CALL_FLUSH:
-        if (call->scope <= CST_SCOPE_P)
-            cus_engine_flush((enum cus_scope)call->scope, ref, cause_of(name));
+        play_flush(call, ref, name);
         break;
     case CST_CALL_STEP_END:
         cus_engine_step_end(ref);
@@ -460,6 +547,9 @@ void whatif_events_call(uint32_t *context, const struct cst_call *call) {
         break;
     case CST_CALL_EVENT_SEEN:
         cus_engine_event_seen((CUevent)(uintptr_t)call->value, cause_of(name));
+        break;
+    case CST_CALL_EVENT_GONE:
+        event_gone(call->value, name);
         break;
     case CST_CALLS:
         break;

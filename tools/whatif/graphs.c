@@ -18,6 +18,7 @@ struct node {
     uint32_t value, elem;
     CUmemorytype dst_type, src_type;
     bool records; /* an event */
+    bool own;     /* which is the engine's own: it tells the end of a branch */
     unsigned n_attrs;
     CUlaunchAttribute attrs[];
 };
@@ -33,14 +34,38 @@ struct whatif_asked whatif_asked;
 static struct graph *capturing;
 static CUgraphNode last;
 
+/* ---- the engine's own events ---- */
+
+static char events[4096]; /* one stands for each; what they tell is not asked here */
+
+static bool is_own(CUevent event) {
+    return (char *)event >= events && (char *)event < events + sizeof events;
+}
+
+static CUresult event_create(CUevent *event, unsigned flags) {
+    static unsigned made;
+    (void)flags;
+    *event = (CUevent)&events[made++ % sizeof events];
+    return CUDA_SUCCESS;
+}
+
+static CUresult event_destroy(CUevent event) {
+    (void)event;
+    return CUDA_SUCCESS;
+}
+
 /* ---- ops that the engine issues, or captures ---- */
+
+static uint8_t type_of(const struct node *node) {
+    return node->records ? CST_OP_RECORD : node->wide ? CST_OP_COPY : CST_OP_LAUNCH;
+}
 
 static CUresult put(const struct node *node, CUstream stream, const CUlaunchAttribute *attrs,
                     unsigned n_attrs) {
     if (!capturing) {
         whatif_asked.issued++;
         whatif_asked.records += node->records;
-        whatif_clock_issued(stream);
+        whatif_clock_issued(stream, type_of(node));
         return CUDA_SUCCESS;
     }
     struct node *copy = whatif_need(malloc(sizeof *copy + n_attrs * sizeof *attrs));
@@ -57,6 +82,7 @@ static CUresult put(const struct node *node, CUstream stream, const CUlaunchAttr
     capturing->n.all++;
     capturing->n.others += node->wide != 0;
     capturing->n.records += node->records;
+    capturing->n.own += node->own;
     whatif_asked.captured++;
     whatif_clock_captured();
     return CUDA_SUCCESS;
@@ -125,14 +151,26 @@ static CUresult copy_dtoh(void *dst, CUdeviceptr src, size_t bytes, CUstream str
 }
 
 static CUresult record_event(CUevent event, CUstream stream) {
-    const struct node node = {.records = true};
-    (void)event;
+    const struct node node = {.records = true, .own = is_own(event)};
     return put(&node, stream, NULL, 0);
 }
 
 static CUresult record_event_flags(CUevent event, CUstream stream, unsigned flags) {
     (void)flags;
     return record_event(event, stream);
+}
+
+/* A wait for an event of the engine's own only keeps the order that the streams have here. */
+static CUresult wait_event(CUstream stream, CUevent event, unsigned flags) {
+    (void)flags;
+    if (is_own(event)) {
+        whatif_clock_waits();
+        return CUDA_SUCCESS;
+    }
+    whatif_asked.issued++;
+    whatif_asked.records++;
+    whatif_clock_issued(stream, CST_OP_WAIT);
+    return CUDA_SUCCESS;
 }
 
 /* ---- graphs ---- */
@@ -212,7 +250,7 @@ static CUresult graph_launch(CUgraphExec exec, CUstream stream) {
     const struct graph *graph = (const struct graph *)exec;
     whatif_asked.graph_launches++;
     whatif_asked.graph_others += graph->n.others;
-    whatif_asked.graph_records += graph->n.records;
+    whatif_asked.graph_records += graph->n.records - graph->n.own;
     whatif_clock_graph(stream, graph->n);
     return CUDA_SUCCESS;
 }
@@ -332,6 +370,7 @@ OWN(own_2d32, CUdeviceptr dst, size_t pitch, unsigned value, size_t w, size_t h,
 OWN(own_copy, CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
 OWN(own_htod, CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
 OWN(own_record, CUevent event, CUstream stream)
+OWN(own_wait, CUstream stream, CUevent event, unsigned flags)
 OWN(own_dtoh, void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
 #pragma GCC diagnostic pop
 
@@ -355,6 +394,10 @@ void *whatif_driver_record(void) {
     return (void *)own_record;
 }
 
+void *whatif_driver_wait(void) {
+    return (void *)own_wait;
+}
+
 void whatif_graphs_fill(struct cus_driver *table) {
     table->cuStreamBeginCapture_v2 = begin_capture;
     table->cuStreamEndCapture = end_capture;
@@ -370,6 +413,9 @@ void whatif_graphs_fill(struct cus_driver *table) {
     table->cuMemcpyDtoDAsync_v2 = copy_dtod;
     table->cuMemcpyHtoDAsync_v2 = copy_htod;
     table->cuMemcpyDtoHAsync_v2 = copy_dtoh;
+    table->cuEventCreate = event_create;
+    table->cuEventDestroy_v2 = event_destroy;
+    table->cuStreamWaitEvent = wait_event;
     table->cuEventRecord = record_event;
     table->cuEventRecordWithFlags = record_event_flags;
     table->cuGraphGetEdges_v2 = get_edges;

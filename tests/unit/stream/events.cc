@@ -106,7 +106,7 @@ CUresult RecordOn(CUstream stream, CUevent event, unsigned flags, bool with_flag
                              : reinterpret_cast<void *>(RealRecord);
     if (cus_engine_record_begins(&record, flags, row))
         return cus_engine_record(&record);
-    cus_engine_flush(CUS_SCOPE_S, &record.stream, row);
+    cus_engine_flush_event(&record.stream, flags ? nullptr : event, row);
     CUresult result =
         with_flags ? RealRecordWithFlags(event, stream, flags) : RealRecord(event, stream);
     if (result == CUDA_SUCCESS)
@@ -123,7 +123,7 @@ CUresult WaitOn(CUstream stream, CUevent event, unsigned flags) {
     CUresult result;
     if (!flags && cus_engine_wait(&wait, &result))
         return result;
-    cus_engine_flush(CUS_SCOPE_S, &wait.stream, wait.row);
+    cus_engine_flush_event(&wait.stream, flags ? nullptr : event, wait.row);
     if (flags)
         cus_engine_event_named(event, wait.row);
     else

@@ -83,6 +83,71 @@ TEST(Model, DeferredOpsGoOutOldestFirst) {
     EXPECT_EQ(t.m->steps[0].n_ops, 9u);
 }
 
+TEST(Model, BranchesGoOutWithTheirHome) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->Op(1, 1);
+        s->Op(2, 2);
+        s->Op(1, 1);
+        s->Op(2, 2);
+        s->Op(2, 2);
+        s->Op(1, 1); // of the next graph
+        s->Branch(2, 2);
+        s->Launch(1, 4, 1, CST_EXACT);
+        s->Branch(2, 1);
+        s->Flush(1, 2, "cuEventRecord", "api");
+        s->Op(1, 1);
+        s->Launch(1, 1, 1, CST_EXACT); // without branches
+    });
+    EXPECT_EQ(t.m->in_graphs, 5u);
+    EXPECT_EQ(t.m->flushed, 2u);
+    EXPECT_EQ(t.m->open, 0u);
+    EXPECT_EQ(t.m->graph_launches, 2u);
+    const struct {
+        bool graph;
+        uint32_t place; // the home's come first
+    } want[] = {{true, 0}, {true, 2}, {true, 1}, {true, 3}, {false, 1}, {false, 0}, {true, 0}};
+    for (uint32_t i = 0; i < 7; i++) {
+        EXPECT_EQ(model_in_graph(&t.m->ops[i]), want[i].graph) << i;
+        EXPECT_EQ(t.m->ops[i].place, want[i].place) << i;
+    }
+    EXPECT_EQ(t.m->ops[0].out, t.m->ops[1].out);
+    const model_step &side = t.m->steps[t.m->streams[2].steps[0]];
+    EXPECT_EQ(side.in_graphs, 2u);
+    EXPECT_EQ(side.graphs, 0u) << "it is the home's";
+}
+
+TEST(Model, ABranchOfAnotherThreadIsNotTaken) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->Thread(8, "other");
+        s->Stream(CST_STREAM_CREATED, 8);
+        s->Op(1, 1);
+        s->Op(2, 2);
+        s->Branch(2, 1);
+        s->thread = 2;
+        s->Op(3, 1);
+        s->Launch(3, 1, 1, CST_EXACT);
+        s->thread = 1;
+        s->Launch(1, 2, 1, CST_EXACT);
+    });
+    EXPECT_EQ(t.m->open, 0u);
+    EXPECT_EQ(t.m->ops[0].out, t.m->ops[1].out);
+    EXPECT_NE(t.m->ops[0].out, t.m->ops[2].out);
+}
+
+TEST(Model, AWaitSaysWhichEvent) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->param = 0x77;
+        s->Op(1, s->Wait());
+    });
+    uint64_t event = 0, number = 9;
+    EXPECT_TRUE(model_event(t.trace, t.m->ops[0].op, &event, &number));
+    EXPECT_EQ(event, 0x77u);
+    EXPECT_EQ(number, 0u);
+}
+
 TEST(Model, StreamsHaveQueuesAndStepsOfTheirOwn) {
     Made t([](Synth *s) {
         Begin(s);

@@ -65,6 +65,7 @@ const std::map<std::string, std::vector<Field>> structs = {
      {F(cst_launch, head), F(cst_launch, stream), F(cst_launch, n), F(cst_launch, segment),
       F(cst_launch, variant), F(cst_launch, patched), F(cst_launch, host_ns),
       F(cst_launch, build_ns), F(cst_launch, bytes)}},
+    {"cst_branch", {F(cst_branch, head), F(cst_branch, stream), F(cst_branch, n)}},
     {"cst_segment",
      {F(cst_segment, head), F(cst_segment, id), F(cst_segment, stream), F(cst_segment, n),
       F(cst_segment, reserved)}},
@@ -119,6 +120,7 @@ const std::map<std::string, size_t> sizes = {
     {"cst_call", sizeof(struct cst_call)},
     {"cst_flush", sizeof(struct cst_flush)},
     {"cst_launch", sizeof(struct cst_launch)},
+    {"cst_branch", sizeof(struct cst_branch)},
     {"cst_segment", sizeof(struct cst_segment)},
     {"cst_lost", sizeof(struct cst_lost)},
     {"cst_gpu", sizeof(struct cst_gpu)},
@@ -185,6 +187,7 @@ TEST(Readme, EveryRecordTypeIsListedWithItsNumber) {
                                                   {CST_CALL, "cst_call"},
                                                   {CST_FLUSH, "cst_flush"},
                                                   {CST_LAUNCH, "cst_launch"},
+                                                  {CST_BRANCH, "cst_branch"},
                                                   {CST_SEGMENT, "cst_segment"},
                                                   {CST_LOST, "cst_lost"},
                                                   {CST_GPU, "cst_gpu"},
@@ -203,8 +206,9 @@ TEST(Readme, EveryRecordTypeIsListedWithItsNumber) {
         EXPECT_NE(text.find("| head | type " + std::to_string(type)), std::string::npos) << row;
     }
     EXPECT_NE(text.find(" 20 waited, 21 event seen: "), std::string::npos);
+    EXPECT_NE(text.find(", 22 event gone: "), std::string::npos);
     EXPECT_EQ(int{CST_CALL_WAITED}, 20);
-    EXPECT_EQ(int{CST_CALLS}, 22);
+    EXPECT_EQ(int{CST_CALLS}, 23);
 }
 
 } // namespace

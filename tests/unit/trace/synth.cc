@@ -112,6 +112,10 @@ uint32_t Synth::Record() {
     return Kind(CST_OP_RECORD, "cuEventRecord", 16, 0, 0, 0);
 }
 
+uint32_t Synth::Wait() {
+    return Kind(CST_OP_WAIT, "cuStreamWaitEvent", 16, 0, 0, 0);
+}
+
 cst_op *Synth::Op(uint32_t stream, uint32_t kind) {
     uint32_t bytes = param_bytes_[kind];
     cst_op *op = Add<cst_op>(CST_OP, bytes);
@@ -125,8 +129,8 @@ cst_op *Synth::Op(uint32_t stream, uint32_t kind) {
         op->dims[3] = block;
     }
     memcpy(op + 1, &param, bytes < sizeof param ? bytes : sizeof param);
-    if (op_of_[kind] == CST_OP_RECORD) {
-        const uint64_t params[2] = {param, 1};
+    if (op_of_[kind] == CST_OP_RECORD || op_of_[kind] == CST_OP_WAIT) {
+        const uint64_t params[2] = {param, op_of_[kind] == CST_OP_RECORD};
         memcpy(op + 1, params, sizeof params);
         op->dims[0] = 0;
     }
@@ -182,6 +186,14 @@ cst_launch *Synth::Launch(uint32_t stream, uint32_t n, uint32_t segment, cst_cho
         launch->bytes = 2048 * n;
     }
     return launch;
+}
+
+cst_branch *Synth::Branch(uint32_t stream, uint32_t n) {
+    cst_branch *branch = Add<cst_branch>(CST_BRANCH);
+    branch->stream = stream;
+    branch->n = n;
+    now = branch->head.ns;
+    return branch;
 }
 
 cst_segment *Synth::Segment(uint32_t stream, uint32_t id, uint32_t n) {

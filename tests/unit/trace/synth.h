@@ -24,6 +24,7 @@ class Synth {
     uint32_t Memset(uint32_t elem, const std::string &call = "");
     uint32_t Copy(uint32_t form, const std::string &call = "");
     uint32_t Record(); // of events; params: the event, 1
+    uint32_t Wait();   // for events; params: the event, 0
     uint32_t Params(uint32_t kind) const { return param_bytes_[kind]; } // bytes
 
     // What the next records say, until it is changed.
@@ -42,6 +43,7 @@ class Synth {
                      const std::string &reason);
     cst_launch *Launch(uint32_t stream, uint32_t n, uint32_t segment, cst_choice choice,
                        uint32_t patched = 0);
+    cst_branch *Branch(uint32_t stream, uint32_t n); // at the time of the next record
     cst_segment *Segment(uint32_t stream, uint32_t id, uint32_t n);
     cst_lost *Lost(uint64_t records, uint64_t ops);
     cst_range *Range(uint64_t start, uint64_t size);
