@@ -2,13 +2,7 @@
 // uses it, and it is ordered and ranked as the home stream is.
 #include "tests/unit/stream/branches.h"
 
-#include <unistd.h>
-
 #include <set>
-
-extern "C" {
-#include "shim/trace/record.h"
-}
 
 using fake::driver;
 using fake::Elsewhere;
@@ -308,21 +302,6 @@ TEST_F(Branches, AStreamThatCapturesIsAskedNothingElse) {
     asked.clear();
     Fork(stream_, side_, 0);
     EXPECT_EQ(asked.count(side_), 1u);
-}
-
-// It would have to say what the driver is asked for.
-TEST_F(Branches, NothingIsForkedWhileATraceIsRecorded) {
-    Learn();
-    std::string path = ::testing::TempDir() + "branches.trace";
-    unlink(path.c_str());
-    ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
-    First();
-    Rest();
-    EXPECT_TRUE(Has(At(side_, 2)));
-    Sync();
-    ExpectNoBranch(4);
-    cus_record_end();
-    ASSERT_NO_FATAL_FAILURE(Again());
 }
 
 // HAZARDS B13: its handle came back, and nobody saw that.

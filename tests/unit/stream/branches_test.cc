@@ -2,6 +2,14 @@
 // is issued on its own stream, in order, with the waits and records that it needs.
 #include "tests/unit/stream/branches.h"
 
+#include <unistd.h>
+
+#include "tools/trace/model.h"
+
+extern "C" {
+#include "shim/trace/record.h"
+}
+
 using fake::Counters;
 using fake::driver;
 using fake::Elsewhere;
@@ -346,4 +354,43 @@ TEST_F(Branches, TwoStreamsChangePlacesIfTheSideStreamIsNotJoined) {
     EXPECT_EQ(std::count(in_graph.end() - 8, in_graph.end(), true), 8)
         << testing::PrintToString(in_graph);
     fake::ExpectBalance();
+}
+// Three steps in graphs, and one that is flushed in its midst.
+TEST_F(Branches, ATraceChangesNothingAndSaysWhichStream) {
+    Learn();
+    std::string path = ::testing::TempDir() + "branches.cst";
+    unlink(path.c_str());
+    ASSERT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+    hot_ = false;
+    for (int i = 0; i < 3; i++)
+        ASSERT_NO_FATAL_FAILURE(ExpectGraph());
+    First();
+    Name(side_);
+    Rest();
+    Sync();
+    cus_record_end();
+    char error[512];
+    cst_trace *trace = cst_open(path.c_str(), error, sizeof error);
+    ASSERT_TRUE(trace) << error;
+    model *made = model_make(trace);
+    ASSERT_TRUE(made);
+    uint32_t side = CST_NONE, ops[3] = {}, waits = 0; // in graphs, flushed, by themselves
+    for (uint32_t id = 1; id < trace->n_streams; id++)
+        if (trace->streams[id]->handle == reinterpret_cast<uintptr_t>(side_))
+            side = id;
+    ASSERT_NE(side, uint32_t{CST_NONE});
+    for (uint32_t i = 0; i < made->n_ops; i++) {
+        const model_op *op = &made->ops[i];
+        if (op->op->stream != side)
+            continue;
+        ops[model_in_graph(op) ? 0 : op->out ? 1 : 2]++;
+        waits += trace->kinds[op->op->kind]->op == CST_OP_WAIT;
+    }
+    EXPECT_EQ(ops[0], 3u * 4) << "a wait, two launches and a record in each step";
+    EXPECT_EQ(ops[1], 2u) << "a wait and a launch";
+    EXPECT_EQ(waits, 4u);
+    EXPECT_EQ(made->graph_launches, 3u);
+    EXPECT_EQ(made->open, 0u);
+    model_free(made);
+    cst_free(trace);
 }
