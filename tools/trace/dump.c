@@ -99,7 +99,7 @@ static void three(struct cus_json *json, const char *key, const uint32_t *number
 
 static void shape(struct cus_json *json, const struct cst_trace *trace, const struct cst_op *op) {
     const struct cst_kind *kind = trace->kinds[op->kind];
-    uint64_t wide = op->dims[0] | (uint64_t)op->dims[1] << 32, event, number;
+    uint64_t event, number;
     if (kind->op == CST_OP_LAUNCH) {
         three(json, "grid", op->dims);
         three(json, "block", op->dims + 3);
@@ -108,7 +108,8 @@ static void shape(struct cus_json *json, const struct cst_trace *trace, const st
         if (model_event(trace, op, &event, &number))
             hex(json, "event", event);
     } else {
-        cus_json_integer(json, kind->op == CST_OP_MEMSET ? "elements" : "bytes", (int64_t)wide);
+        cus_json_integer(json, kind->op == CST_OP_MEMSET ? "elements" : "bytes",
+                         (int64_t)model_elements(kind, op));
     }
 }
 

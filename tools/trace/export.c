@@ -72,13 +72,8 @@ const char *export_api(const struct cst_kind *kind, const struct cst_op *op) {
 }
 
 uint64_t export_op_bytes(const struct cst_kind *kind, const struct cst_op *op) {
-    uint64_t count = op->dims[0] | (uint64_t)op->dims[1] << 32;
-    if (kind->op != CST_OP_MEMSET)
-        return count;
-    uint32_t height = 1;
-    if (!(kind->flags & CST_KIND_OPAQUE) && kind->param_bytes >= 24)
-        memcpy(&height, cst_op_params(op) + 20, sizeof height);
-    return count * kind->elem * (height ? height : 1);
+    uint64_t elements = model_elements(kind, op);
+    return kind->op == CST_OP_MEMSET ? elements * kind->elem : elements;
 }
 
 uint64_t export_pid(const struct cst_trace *trace) {

@@ -307,7 +307,7 @@ static void put_op(struct writer *w, uint32_t number) {
     else if (op->out)
         flush = id_of_out(w, op->out);
     if (kind->op == CST_OP_MEMSET || kind->op == CST_OP_COPY)
-        elements = (int64_t)(record->dims[0] | (uint64_t)record->dims[1] << 32);
+        elements = (int64_t)model_elements(kind, record);
     database_row(w->db, SCHEMA_CUSPLICE_OP, "iiiitnnnssn", id, (int64_t)record->kind,
                  (int64_t)record->stream, (int64_t)op->step + 1, export_outcome(op), launch, flush,
                  place, cst_string(w->trace, record->eager), cst_string(w->trace, record->why),

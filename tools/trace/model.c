@@ -28,6 +28,16 @@ bool model_event(const struct cst_trace *trace, const struct cst_op *op, uint64_
     return true;
 }
 
+uint64_t model_elements(const struct cst_kind *kind, const struct cst_op *op) {
+    enum { HEIGHT = 20 }; /* of a memset's params */
+    uint64_t count = op->dims[0] | (uint64_t)op->dims[1] << 32;
+    uint32_t height = 1;
+    if (kind->op == CST_OP_MEMSET && !(kind->flags & CST_KIND_OPAQUE) &&
+        kind->param_bytes >= HEIGHT + sizeof height)
+        memcpy(&height, cst_op_params(op) + HEIGHT, sizeof height);
+    return count * (height ? height : 1);
+}
+
 enum { BRANCHES = 16 }; /* more than the library forks */
 
 /* Of one stream, while the pass runs. */

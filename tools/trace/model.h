@@ -60,6 +60,8 @@ void model_free(struct model *model);
 /* The params of a record of an event, or of a wait for one. False: the trace does not have them. */
 bool model_event(const struct cst_trace *trace, const struct cst_op *op, uint64_t *event,
                  uint64_t *number);
+/* Elements of a memset, of all its rows; bytes of a copy. */
+uint64_t model_elements(const struct cst_kind *kind, const struct cst_op *op);
 
 static inline bool model_in_graph(const struct model_op *op) {
     return op->out && op->out->type == CST_LAUNCH;
