@@ -3,7 +3,8 @@
  * a child of its own and makes one line. It measures, and asserts nothing.
  *
  * main.c is the parent, lab.c and cost.c what a child works with; record.c, record_cost.c, fork.c,
- * pool.c, free.c, witness.c, shape.c and host.c have the trials. The parent never calls the driver.
+ * pool.c, free.c, rows.c, witness.c, shape.c and host.c have the trials. The parent never calls the
+ * driver.
  */
 #ifndef CUSPLICE_TESTS_GPU_FACTS_H
 #define CUSPLICE_TESTS_GPU_FACTS_H
@@ -38,7 +39,7 @@ struct fact_trial {
 };
 /* Each ends with a row without a name. */
 extern const struct fact_trial fact_record[], fact_record_cost[], fact_fork[], fact_pool[],
-    fact_free[], fact_witness[], fact_shape[], fact_host[];
+    fact_free[], fact_rows[], fact_witness[], fact_shape[], fact_host[];
 
 /* Runs one trial in this process and never returns. The exit status FACT_NO_DRIVER means that the
  * driver is missing or has no GPU; stderr says which. */

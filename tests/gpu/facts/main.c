@@ -29,7 +29,7 @@ struct fact_shared *fact_shared;
 
 static const struct fact_trial *const lists[] = {fact_record, fact_record_cost, fact_fork,
                                                  fact_pool,   fact_free,        fact_shape,
-                                                 fact_host,   fact_witness};
+                                                 fact_host,   fact_rows,        fact_witness};
 
 static bool chosen(const char *only, const char *name) {
     for (const char *at = only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
