@@ -23,7 +23,8 @@ enum { NODE_BYTES = 2600, GRAPH_BYTES = 4096 };
 /* What was captured as a node. */
 struct requested {
     uint32_t dims[CUS_DIMS];
-    uint64_t dst, src; /* of a memset or copy */
+    uint64_t dst, src;      /* of a memset or copy */
+    uint64_t pitch, height; /* of a memset */
 };
 
 /* A node's params are read from the driver at its first patch: most nodes are never patched. */
@@ -98,6 +99,8 @@ static void note_requested(struct requested *requested, const struct cus_exec_op
     case CUS_OP_MEMSET:
         memcpy(&memset, op->values->params, sizeof memset);
         requested->dst = memset.dst;
+        requested->pitch = memset.pitch;
+        requested->height = memset.height;
         break;
     case CUS_OP_COPY:
         memcpy(&copy, op->values->params, sizeof copy);
@@ -184,8 +187,10 @@ static bool read_memset(const struct cus_driver *driver, CUgraphNode handle, str
     const struct requested *requested = &node->as.requested;
     if (driver->cuGraphMemsetNodeGetParams(handle, &have) != CUDA_SUCCESS)
         return false;
-    node->odd = have.elementSize != kind->elem || have.height != 1 ||
-                have.width != wide(requested->dims) || have.dst != requested->dst;
+    /* The pitch of one row means nothing. */
+    node->odd = have.elementSize != kind->elem || have.height != requested->height ||
+                have.width != wide(requested->dims) || have.dst != requested->dst ||
+                (have.height > 1 && have.pitch != requested->pitch);
     node->as.memset = have;
     return true;
 }

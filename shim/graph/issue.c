@@ -51,11 +51,24 @@ static uint64_t wide(const struct cus_values *values) {
     return values->dims[0] | (uint64_t)values->dims[1] << 32;
 }
 
+static CUresult issue_rows(const struct cus_driver *driver, const struct cus_kind *kind,
+                           struct cus_memset_params p, size_t width, CUstream stream) {
+    if (kind->elem == 1)
+        return driver->cuMemsetD2D8Async(p.dst, p.pitch, (unsigned char)p.value, width, p.height,
+                                         stream);
+    if (kind->elem == 2)
+        return driver->cuMemsetD2D16Async(p.dst, p.pitch, (unsigned short)p.value, width, p.height,
+                                          stream);
+    return driver->cuMemsetD2D32Async(p.dst, p.pitch, p.value, width, p.height, stream);
+}
+
 static CUresult issue_memset(const struct cus_driver *driver, const struct cus_kind *kind,
                              const struct cus_values *values, CUstream stream) {
     struct cus_memset_params params;
     memcpy(&params, values->params, sizeof params);
     size_t width = wide(values);
+    if (kind->copy_form == CUS_MEMSET_2D)
+        return issue_rows(driver, kind, params, width, stream);
     if (kind->elem == 1)
         return driver->cuMemsetD8Async(params.dst, (unsigned char)params.value, width, stream);
     if (kind->elem == 2)

@@ -28,8 +28,7 @@ bool cus_calls_ruled(const struct cus_call_name *call) {
     if (strcmp(call->symbol, "cuEventRecord") == 0 ||
         strcmp(call->symbol, "cuEventRecord_ptsz") == 0)
         return true;
-    return strcmp(call->row_class, "OP") == 0 && strncmp(call->symbol, "cuMem", 5) == 0 &&
-           strncmp(call->symbol, "cuMemsetD2D", 11) != 0;
+    return strcmp(call->row_class, "OP") == 0 && strncmp(call->symbol, "cuMem", 5) == 0;
 }
 
 const char *cus_calls_nearest(const char *word) {

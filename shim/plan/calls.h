@@ -19,8 +19,7 @@ struct cus_call_name {
 /* In the table's order; NULL behind the last. */
 const struct cus_call_name *cus_calls_get(unsigned index);
 /* Is it a memset, copy or record of an event that may become a node, so that a rule with api:
- * decides on it? Rules decide on launches by kernel, and on all records as on cuEventRecord.
- * Memsets of two dimensions are never nodes. */
+ * decides on it? Rules decide on launches by kernel, and on all records as on cuEventRecord. */
 bool cus_calls_ruled(const struct cus_call_name *call);
 /* The symbol nearest to `word` by edit distance. */
 const char *cus_calls_nearest(const char *word);

@@ -33,7 +33,11 @@ enum { CUS_BRANCHES = 4 };
 /* By which of cuMemcpyAsync, cuMemcpyDtoDAsync, cuMemcpyHtoDAsync, cuMemcpyDtoHAsync the program
  * requested a copy. */
 enum cus_copy_form { CUS_COPY_ANY, CUS_COPY_DTOD, CUS_COPY_HTOD, CUS_COPY_DTOH };
+/* The form of a memset that was requested with a pitch and a height. */
+enum { CUS_MEMSET_2D = CUS_COPY_DTOH + 1 };
 
+/* Pitch and height are 0 and 1 unless the memset is two-dimensional. All ops of a two-dimensional
+ * kind have the same pitch, width and height (HAZARDS A14). */
 struct cus_memset_params {
     uint64_t dst;
     uint64_t pitch;
@@ -108,7 +112,7 @@ struct cus_kind {
     uint32_t cluster[3];  /* grid must be divisible by these; 1 without a cluster */
     uint32_t threads_max; /* of a block, by the function's attribute; 0: no new block is allowed */
     uint8_t elem;         /* memset: bytes of an element */
-    uint8_t copy_form;    /* copy: enum cus_copy_form */
+    uint8_t copy_form;    /* copy: enum cus_copy_form; memset: CUS_MEMSET_2D, or another one */
     /* Memset, copy: one bit for each form of the call (enum cus_abi) that the same rule decides
      * on. */
     uint8_t abis;

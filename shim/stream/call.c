@@ -20,23 +20,43 @@ static bool is_device(enum cus_family family) {
     return family == CUS_FAMILY_DEVICE || family == CUS_FAMILY_POOL || family == CUS_FAMILY_VIRTUAL;
 }
 
-/* The kind of a memset. A 1-D memset must lie in known memory. A 2-D memset has no kind: the driver
- * patches 1-D memset nodes only, so a 2-D node would hold freed memory after the next free
- * (plan/choose.c). */
+static uint8_t form_of(const struct cus_memset *m) {
+    return m->two_d ? CUS_MEMSET_2D : 0;
+}
+
+/* Bytes from the first to the last one that the memset writes. 0: the driver refuses the memset, or
+ * might (HAZARDS A14). */
+static uint64_t reach_of(const struct cus_memset *m) {
+    uint64_t row, rows, reach;
+    if (!m->width || !m->height || m->dst % m->elem ||
+        __builtin_mul_overflow(m->width, (uint64_t)m->elem, &row))
+        return 0;
+    if (!m->two_d)
+        return row;
+    if (m->pitch < row || m->pitch % m->elem || m->height > UINT32_MAX ||
+        __builtin_mul_overflow(m->pitch, m->height - 1, &rows) ||
+        __builtin_add_overflow(rows, row, &reach))
+        return 0;
+    return reach;
+}
+
+/* The kind of a memset. All that it reaches must lie in known memory. The driver gives a node of a
+ * 2-D memset another address and value, but no other width, height or pitch (tests/gpu/DRIVER.md);
+ * so these are part of the kind. */
 static struct cus_kind *memset_kind(struct cus_engine *engine, const struct cus_call *call) {
     const struct cus_memset *m = call->memset;
-    if ((CUS_HAZARD(A14) && m->two_d) || m->width == 0 || m->width > SIZE_MAX / m->elem ||
-        m->dst % m->elem)
-        return NULL;
-    enum cus_family family = cus_ranges_family(m->dst, m->width * m->elem);
+    uint64_t reach = reach_of(m);
+    enum cus_family family = reach ? cus_ranges_family(m->dst, reach) : CUS_FAMILY_UNKNOWN;
     if (!is_device(family))
         return NULL;
     return cus_kinds_call_kind(engine->context, &(struct cus_kind_of_call){
                                                     .type = CUS_OP_MEMSET,
                                                     .elem = (uint8_t)m->elem,
+                                                    .copy_form = form_of(m),
                                                     .dst_family = (uint8_t)family,
                                                     .abi = m->stream.abi,
                                                     .place = call->place,
+                                                    .extent = {m->pitch, m->width, m->height},
                                                 });
 }
 
@@ -193,8 +213,10 @@ bool cus_call_op(struct cus_call *call, const struct cus_kind *kind, struct cus_
         call->flat.memset =
             (struct cus_memset_params){.dst = call->copy->dst, .value = call->value, .height = 1};
     else if (call->type == CUS_OP_MEMSET)
-        call->flat.memset = (struct cus_memset_params){
-            .dst = call->memset->dst, .value = call->memset->value, .height = 1};
+        call->flat.memset = (struct cus_memset_params){.dst = call->memset->dst,
+                                                       .pitch = call->memset->pitch,
+                                                       .value = call->memset->value,
+                                                       .height = (uint32_t)call->memset->height};
     else
         call->flat.copy = (struct cus_copy_params){.dst = call->copy->dst, .src = call->copy->src};
     return true;
@@ -251,9 +273,8 @@ bool cus_call_is(const struct cus_engine *engine, const struct cus_call *call,
 static enum cus_policy policy_of(struct cus_context *context, const struct cus_call *call) {
     switch (call->type) {
     case CUS_OP_MEMSET:
-        if (call->memset->two_d)
-            return CUS_POLICY_GRAPH; /* a call about which rules decide nothing */
-        return cus_kinds_rule(CUS_OP_MEMSET, (uint8_t)call->memset->elem, 0, call->stream.abi)
+        return cus_kinds_rule(CUS_OP_MEMSET, (uint8_t)call->memset->elem, form_of(call->memset),
+                              call->stream.abi)
             .policy;
     case CUS_OP_COPY:
         return cus_kinds_rule(CUS_OP_COPY, 0, (uint8_t)call->copy->form, call->stream.abi).policy;

@@ -99,12 +99,26 @@ bool cus_kinds_is_launch(const struct cus_kind *kind, const struct cus_launch *l
 
 /* ---- kinds ---- */
 
+static bool is_2d(const struct cus_kind_key *key) {
+    return key->type == CUS_OP_MEMSET && key->copy_form == CUS_MEMSET_2D;
+}
+
+static uint32_t key_bytes(const struct cus_kind_key *key) {
+    size_t behind = is_2d(key) ? sizeof key->extent : key->n_attrs * sizeof key->attrs[0];
+    return (uint32_t)(offsetof(struct cus_kind_key, attrs) + behind);
+}
+
+static struct cus_kind_entry *find_entry(struct cus_kind_entry *table,
+                                         const struct cus_kind_key *key) {
+    struct cus_kind_entry *entry;
+    HASH_FIND(hh, table, key, key_bytes(key), entry);
+    return entry;
+}
+
 static struct cus_kind_entry *intern(struct cus_kind_entry **table,
                                      const struct cus_kind_key *key) {
-    struct cus_kind_entry *entry;
-    uint32_t bytes =
-        (uint32_t)(offsetof(struct cus_kind_key, attrs) + key->n_attrs * sizeof key->attrs[0]);
-    HASH_FIND(hh, *table, key, bytes, entry);
+    uint32_t bytes = key_bytes(key);
+    struct cus_kind_entry *entry = find_entry(*table, key);
     if (entry)
         return entry;
     entry = cus_mem_lines(sizeof *entry);
@@ -132,7 +146,7 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
     kind->back = key->place.back;
     kind->goes_on = key->place.goes_on;
     kind->cluster[0] = kind->cluster[1] = kind->cluster[2] = 1;
-    memcpy(kind->attrs, key->attrs, sizeof kind->attrs);
+    memcpy(kind->attrs, key->attrs, key->n_attrs * sizeof key->attrs[0]);
     kind->deferrable = true;
     return entry;
 }
@@ -146,6 +160,8 @@ static uint64_t stable_of(const struct cus_kind *kind, const struct cus_kind_key
     const uint64_t words[] = {key->type,      key->elem,      key->copy_form, key->cooperative,
                               key->family[0], key->family[1], key->n_attrs,   place};
     uint64_t hash = cus_cache_hash(words, sizeof words, code);
+    if (is_2d(key))
+        hash = cus_cache_hash(&key->extent, sizeof key->extent, hash);
     return cus_cache_hash(kind->attrs, kind->n_attrs * sizeof kind->attrs[0], hash);
 }
 
@@ -213,14 +229,17 @@ struct cus_kind *cus_kinds_launch(struct cus_context *context, const struct cus_
 
 /* ---- rules about calls ---- */
 
-/* Three widths of memsets, four forms of copies, the record of an event and the wait for one, each
- * in two ABIs. Frozen when the engine has started. */
-enum { FIRST_COPY = 3, RECORD = 7, WAIT, CALLS };
+/* Three widths of memsets in one and in two dimensions, four forms of copies, the record of an
+ * event and the wait for one, each in two ABIs. Frozen when the engine has started. */
+enum { FIRST_2D = 3, FIRST_COPY = 6, RECORD = 10, WAIT, CALLS };
 static struct cus_verdict call_rules[CALLS][2];
 static const char *const symbols[CALLS][2] = {
     {"cuMemsetD8Async", "cuMemsetD8Async_ptsz"},
     {"cuMemsetD16Async", "cuMemsetD16Async_ptsz"},
     {"cuMemsetD32Async", "cuMemsetD32Async_ptsz"},
+    {"cuMemsetD2D8Async", "cuMemsetD2D8Async_ptsz"},
+    {"cuMemsetD2D16Async", "cuMemsetD2D16Async_ptsz"},
+    {"cuMemsetD2D32Async", "cuMemsetD2D32Async_ptsz"},
     [FIRST_COPY + CUS_COPY_ANY] = {"cuMemcpyAsync", "cuMemcpyAsync_ptsz"},
     [FIRST_COPY + CUS_COPY_DTOD] = {"cuMemcpyDtoDAsync_v2", "cuMemcpyDtoDAsync_v2_ptsz"},
     [FIRST_COPY + CUS_COPY_HTOD] = {"cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync_v2_ptsz"},
@@ -230,7 +249,7 @@ static const char *const symbols[CALLS][2] = {
 };
 
 static unsigned call_of(enum cus_op_type type, uint8_t elem, uint8_t copy_form) {
-    return type == CUS_OP_MEMSET   ? elem / 2u
+    return type == CUS_OP_MEMSET   ? elem / 2u + (copy_form == CUS_MEMSET_2D ? FIRST_2D : 0u)
            : type == CUS_OP_COPY   ? (unsigned)FIRST_COPY + copy_form
            : type == CUS_OP_RECORD ? (unsigned)RECORD
                                    : (unsigned)WAIT;
@@ -285,8 +304,12 @@ static struct cus_kind *call_kind(struct cus_context *context, struct cus_kind_k
     struct cus_verdict verdict = cus_kinds_rule(type, key->elem, key->copy_form, abi);
     key->rule = (uint32_t)(verdict.rule + 1);
     cus_lock_take(&context->lock);
-    struct cus_kind_entry *entry = intern(&context->memory_kinds, key);
+    /* Extents that never come again would fill the memory. */
+    bool full = is_2d(key) && context->n_extents >= CUS_EXTENTS_MAX;
+    struct cus_kind_entry *entry =
+        full ? find_entry(context->memory_kinds, key) : intern(&context->memory_kinds, key);
     if (entry && !entry->kind.name) {
+        context->n_extents += is_2d(key);
         const struct cus_subject subject = {
             .call = symbols[call_of(type, key->elem, key->copy_form)][abi]};
         cus_rules_note(cus_rules(), &subject);
@@ -315,6 +338,8 @@ struct cus_kind *cus_kinds_call_kind(struct cus_context *context,
         .family = {of->dst_family, CUS_HAZARD(A13) ? of->src_family : 0},
         .place = of->place,
     };
+    if (is_2d(&key) && CUS_HAZARD(A14))
+        key.extent = of->extent;
     return call_kind(context, &key, of->type, of->abi);
 }
 
@@ -500,6 +525,7 @@ struct cus_garbage cus_kinds_detach(struct cus_context *context) {
     struct cus_garbage garbage = {context->funcs, context->memory_kinds};
     context->funcs = NULL;
     context->memory_kinds = NULL;
+    context->n_extents = 0;
     for (unsigned i = 0; i < CUS_KNOWN_FUNC_SLOTS; i++)
         __atomic_store_n(&context->known_funcs[i], NULL, __ATOMIC_RELAXED);
     cus_lock_give(&context->lock);

@@ -47,8 +47,16 @@ struct cus_kind_key {
         uint8_t branch, from;
         uint16_t back : 15, goes_on : 1;
     } place; /* keys are compared bytewise, so no hole may precede the attributes */
-    struct cus_attr attrs[CUS_KIND_ATTRS];
+    union {
+        struct cus_attr attrs[CUS_KIND_ATTRS];
+        /* Of a 2-D memset, which has no attributes. */
+        struct cus_extent {
+            uint64_t pitch, width, height;
+        } extent;
+    };
 };
+/* A context has so many kinds of 2-D memsets at most; further ones stay eager. */
+enum { CUS_EXTENTS_MAX = 256 };
 
 /* The plan sees `kind` only. */
 struct cus_kind_entry {
@@ -84,7 +92,8 @@ struct cus_tally *cus_kinds_tally(struct cus_context *context, const void *handl
 enum { CUS_TRACE_NAME = 16384 };
 const char *cus_kinds_name(struct cus_context *context, const void *handle,
                            char name[CUS_TRACE_NAME]);
-/* The name of the call that asks for this memset, copy, record or wait. */
+/* The name of the call that asks for this memset, copy, record or wait. A memset has the form
+ * CUS_MEMSET_2D, or any other one. */
 const char *cus_kinds_call(enum cus_op_type type, uint8_t elem, uint8_t copy_form);
 /* What makes memsets, copies, records and waits differ. */
 struct cus_kind_of_call {
@@ -92,7 +101,9 @@ struct cus_kind_of_call {
     uint8_t elem, copy_form, dst_family, src_family;
     enum cus_abi abi;
     struct cus_place_of_op place;
+    struct cus_extent extent; /* of a 2-D memset: `copy_form` is CUS_MEMSET_2D */
 };
+/* NULL: no memory, or too many 2-D memsets differ. */
 struct cus_kind *cus_kinds_call_kind(struct cus_context *context,
                                      const struct cus_kind_of_call *of);
 /* The kind of a copy of `elem` (1, 2 or 4) bytes of pageable memory, whose node is a memset. */
@@ -100,7 +111,8 @@ struct cus_kind *cus_kinds_value(struct cus_context *context, const struct cus_k
 /* Asks the rules about every call that is a memset, a copy, a record or a wait. Called once, when
  * the engine starts. */
 void cus_kinds_ask_rules(void);
-/* The rule for a memset by its element size, for a copy by its form, for records, or for waits. */
+/* The rule for a memset by its element size and form, for a copy by its form, for records, or for
+ * waits. */
 struct cus_verdict cus_kinds_rule(enum cus_op_type type, uint8_t elem, uint8_t copy_form,
                                   enum cus_abi abi);
 /* Notes a taint for functions that are seen later; cus_kinds_taint handles those of a context that

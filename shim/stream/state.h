@@ -53,6 +53,7 @@ struct cus_context {
     struct cus_lock lock;
     struct cus_func *funcs;              /* lock */
     struct cus_kind_entry *memory_kinds; /* lock: of memsets, copies, records */
+    uint32_t n_extents;                  /* lock: kinds of 2-D memsets among them */
     uint32_t settings;                   /* lock: how often settings of functions changed */
     struct cus_engine *legacy;           /* atomic: engine of the legacy stream, or NULL */
     uint32_t blocking_pending; /* atomic: blocking streams of this context that defer ops */

@@ -244,7 +244,9 @@ static uint32_t kind_number(struct cus_context *context, struct cus_kind *kind) 
 static uint32_t opaque_number(const struct cus_call *call, CUcontext current) {
     struct cus_context *context = current ? cus_streams_context(current) : NULL;
     uint8_t elem = call->type == CUS_OP_MEMSET ? (uint8_t)call->memset->elem : 0;
-    uint8_t form = call->type == CUS_OP_COPY ? (uint8_t)call->copy->form : 0;
+    uint8_t form = call->type == CUS_OP_COPY                            ? (uint8_t)call->copy->form
+                   : call->type == CUS_OP_MEMSET && call->memset->two_d ? CUS_MEMSET_2D
+                                                                        : 0;
     bool launch = call->type == CUS_OP_LAUNCH;
     bool named = launch && context && cus_kinds_know(context, call->launch->f);
     struct key key;

@@ -170,7 +170,7 @@ struct cst_kind {
     uint32_t name; /* string: the kernel's mangled name; for other ops the call */
     uint32_t file; /* string: the library or program that the code comes from; 0: unknown */
     uint32_t elem; /* memset: bytes of an element */
-    uint32_t form; /* copy: 0 cuMemcpyAsync, 1 DtoD, 2 HtoD, 3 DtoH */
+    uint32_t form; /* copy: 0 cuMemcpyAsync, 1 DtoD, 2 HtoD, 3 DtoH; memset: 4 two-dimensional */
     uint32_t param_bytes;
     uint32_t cluster[3];   /* the grid is a multiple of these; 1, 1, 1 otherwise */
     uint32_t n_arguments;  /* number of struct cst_argument after this struct */

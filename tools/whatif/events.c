@@ -200,6 +200,7 @@ static void play_memset(const struct ready *it, const struct cst_op *op,
     struct cus_memset_params params = {.height = 1};
     uint32_t elem = it->kind->elem == 1 || it->kind->elem == 2 ? it->kind->elem : 4;
     params.dst = addresses(it, op).dst;
+    params.pitch = it->two_d ? wide(op) * elem : 0; /* what is known of it is its size alone */
     if (it->readable)
         memcpy(&params, cst_op_params(op), sizeof params);
     if (wide(op) && !it->two_d) {

@@ -15,6 +15,7 @@ struct node {
     struct node *next;
     unsigned dims[7]; /* of a launch */
     uint64_t dst, src, wide;
+    uint64_t pitch, height; /* of a memset */
     uint32_t value, elem;
     CUmemorytype dst_type, src_type;
     bool records; /* an event */
@@ -109,10 +110,16 @@ static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsig
     return launch(f, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
 }
 
+static CUresult put_rows(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t elem, size_t wide,
+                         size_t height, CUstream stream) {
+    const struct node node = {
+        .dst = dst, .pitch = pitch, .value = value, .elem = elem, .wide = wide, .height = height};
+    return put(&node, stream, NULL, 0);
+}
+
 static CUresult put_memset(CUdeviceptr dst, uint32_t value, uint32_t elem, size_t wide,
                            CUstream stream) {
-    const struct node node = {.dst = dst, .value = value, .elem = elem, .wide = wide};
-    return put(&node, stream, NULL, 0);
+    return put_rows(dst, 0, value, elem, wide, 1, stream);
 }
 
 static CUresult memset8(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream) {
@@ -125,6 +132,21 @@ static CUresult memset16(CUdeviceptr dst, unsigned short value, size_t n, CUstre
 
 static CUresult memset32(CUdeviceptr dst, unsigned value, size_t n, CUstream stream) {
     return put_memset(dst, value, 4, n, stream);
+}
+
+static CUresult rows8(CUdeviceptr dst, size_t pitch, unsigned char value, size_t wide,
+                      size_t height, CUstream stream) {
+    return put_rows(dst, pitch, value, 1, wide, height, stream);
+}
+
+static CUresult rows16(CUdeviceptr dst, size_t pitch, unsigned short value, size_t wide,
+                       size_t height, CUstream stream) {
+    return put_rows(dst, pitch, value, 2, wide, height, stream);
+}
+
+static CUresult rows32(CUdeviceptr dst, size_t pitch, unsigned value, size_t wide, size_t height,
+                       CUstream stream) {
+    return put_rows(dst, pitch, value, 4, wide, height, stream);
 }
 
 static CUresult put_copy(uint64_t dst, CUmemorytype dst_type, uint64_t src, CUmemorytype src_type,
@@ -281,10 +303,11 @@ static CUresult kernel_attribute(CUgraphNode handle, CUlaunchAttributeID id,
 static CUresult memset_params(CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS_v1 *params) {
     const struct node *node = (const struct node *)handle;
     *params = (CUDA_MEMSET_NODE_PARAMS_v1){.dst = node->dst,
+                                           .pitch = node->pitch,
                                            .value = node->value,
                                            .elementSize = node->elem,
                                            .width = node->wide,
-                                           .height = 1};
+                                           .height = node->height};
     return CUDA_SUCCESS;
 }
 
@@ -409,6 +432,9 @@ void whatif_graphs_fill(struct cus_driver *table) {
     table->cuMemsetD8Async = memset8;
     table->cuMemsetD16Async = memset16;
     table->cuMemsetD32Async = memset32;
+    table->cuMemsetD2D8Async = rows8;
+    table->cuMemsetD2D16Async = rows16;
+    table->cuMemsetD2D32Async = rows32;
     table->cuMemcpyAsync = copy_any;
     table->cuMemcpyDtoDAsync_v2 = copy_dtod;
     table->cuMemcpyHtoDAsync_v2 = copy_htod;

@@ -8,7 +8,7 @@
 
 namespace {
 
-TEST(Calls, RuledAreTheOneDimensionalMemsetsTheCopiesThatAreOpsAndRecords) {
+TEST(Calls, RuledAreTheMemsetsTheCopiesThatAreOpsAndRecords) {
     std::set<std::string> ruled;
     unsigned n = 0;
     for (const cus_call_name *call; (call = cus_calls_get(n)); n++)
@@ -18,7 +18,8 @@ TEST(Calls, RuledAreTheOneDimensionalMemsetsTheCopiesThatAreOpsAndRecords) {
     std::set<std::string> expected;
     for (const char *symbol :
          {"cuMemcpyAsync", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
-          "cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuEventRecord"}) {
+          "cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async", "cuMemsetD2D8Async",
+          "cuMemsetD2D16Async", "cuMemsetD2D32Async", "cuEventRecord"}) {
         expected.insert(symbol);
         expected.insert(std::string(symbol) + "_ptsz");
     }

@@ -30,6 +30,10 @@ uint64_t last_engine_anew(void) {
     return cus_engine_account(last_engine()).anew;
 }
 
+uint64_t last_engine_expects(void) {
+    return last_engine()->view.at->kind->stable;
+}
+
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs) {
     struct cus_account account = cus_engine_account(last_engine());
     *ops = account.ops;

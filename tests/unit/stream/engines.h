@@ -18,6 +18,8 @@ uint32_t last_engine_group_pending(void);
 uint32_t last_engine_blocking_pending(void);
 /* Graphs of ops that had one before, as the stream's account has them. */
 uint64_t last_engine_anew(void);
+/* The kind of the op that is expected next in a segment, as other processes know it. */
+uint64_t last_engine_expects(void);
 /* Ops, and ops in graphs, of that account. */
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs);
 

@@ -102,10 +102,6 @@ inline CUresult Fill16(CUdeviceptr dst, unsigned short value, size_t n, CUstream
 inline CUresult CopyIn(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream) {
     return fake::AsLaunch(fake::CopyFunction(), bytes, dst, (uint32_t)(uintptr_t)src, stream);
 }
-inline CUresult Fill2D(CUdeviceptr dst, size_t, unsigned char value, size_t width, size_t height,
-                       CUstream stream) {
-    return fake::AsLaunch(fake::FillFunction(), width * height, dst, value, stream);
-}
 // Of calls and libraries that the other tests have nothing to do with.
 inline const char *const kRules =
     "[rules]\neager = lib:libeager*\nnever_defer = lib:libspin.so\n"
@@ -220,9 +216,7 @@ class Nodes : public fake::ProgramTest {
         memset.elem = 1;
         memset.width = width;
         memset.height = height;
-        memset.pitch = height > 1 ? 64 : 0;
-        memset.two_d = height > 1;
-        memset.real = height > 1 ? (void *)Fill2D : (void *)fake::Fill;
+        memset.real = (void *)fake::Fill;
         return cus_engine_memset(&memset);
     }
 

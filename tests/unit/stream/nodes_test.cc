@@ -146,10 +146,6 @@ TEST_F(Nodes, ThousandsOfAllocationsAreAskedAboutOnceEach) {
     cus_engine_memory_gone();
 }
 
-TEST_F(Nodes, MemsetOfTwoDimensionsIsNoOp) {
-    EXPECT_FALSE(Deferred([&] { return Memset(kDevice, 32, 4); }));
-}
-
 TEST_F(Nodes, LaunchWithAnAttributeOfTheMomentIsNoOp) {
     driver().table.cuGraphKernelNodeGetAttribute = [](CUgraphNode, CUlaunchAttributeID,
                                                       CUlaunchAttributeValue *value) {
