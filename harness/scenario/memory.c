@@ -44,6 +44,50 @@ int sc_run_memsets(struct sc *sc) {
     return 0;
 }
 
+/* One 2-D memset in a block that comes and goes. */
+static void fill_late(struct sc *sc, CUstream s, CUdeviceptr x, unsigned char value) {
+    CUdeviceptr late;
+    OK(sc->cu.MemAlloc(&late, 4096));
+    OK(sc->cu.MemsetD2D8Async(late, 64, value, 13, 5, s));
+    OK(sc->cu.MemcpyDtoDAsync(x + 3584, late, 512, s));
+    OK(sc->cu.StreamSynchronize(s));
+    OK(sc->cu.MemFree(late));
+}
+
+/* Of two dimensions: other places and values in each step, other extents in some, rows that touch,
+ * one row, and pitches that the driver refuses. */
+int sc_run_memsets_2d(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 36); step++) {
+        unsigned char b = (unsigned char)(step * 7 + 1);
+        CUdeviceptr at = x + step % 4 * 16;
+        sc_chain(sc, s, y, 3, step, N);
+        OK(sc->cu.MemsetD2D8Async(at + 1, 64, b, 13, 5, s));
+        OK(sc->cu.MemsetD2D16Async(at + 512, 96, (unsigned short)(step * 777), 9, 4, s));
+        OK(sc->cu.MemsetD2D32Async(at + 1024, 128, step * 99999, 3, 6, s));
+        sc_chain(sc, s, x, 5, step, N);
+        OK(sc->cu.MemsetD2D32Async(x + 2048, 64, step, 16, 4, s));
+        OK(sc->cu.MemsetD2D8Async(at + 2560, 32, b, 20, 1, s));
+        OK(sc->cu.MemsetD8Async(at + 2560, b, 20, s));
+        sc_chain(sc, s, x, 3, step, N);
+        OK(sc->cu.MemsetD2D8Async(x + 3072, 64, b, step % 12 == 11 ? 9 : 10, 4, s));
+        OK(sc->cu.MemsetD2D8Async(y, step % 18 == 17 ? 48 : 64, b, 10, 4, s));
+        sc_chain(sc, s, y, 5, step, N);
+        if (step % 9 == 8) {
+            sc_code(sc, sc->cu.MemsetD2D8Async(x, 8, b, 9, 2, s));
+            sc_code(sc, sc->cu.MemsetD2D32Async(x, 30, step, 2, 2, s));
+            sc_code(sc, sc->cu.MemsetD2D32Async(x + 2, 32, step, 2, 2, s));
+            fill_late(sc, s, x, b);
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
 /* A memset of pinned memory, which the host reads after the synchronisation. */
 int sc_run_memset_pinned(struct sc *sc) {
     CUstream s;

@@ -254,7 +254,7 @@ static void act(struct machine *m, const struct action *action) {
         OK(sc->cu.MemsetD32Async(x + v % 16 * 4, v, 1 + v % 3 * 16, s));
         break;
     case MEMSET_2D:
-        OK(sc->cu.MemsetD2D8Async(x, 64, (unsigned char)v, 1 + v % 30, 1 + v % 8, s));
+        OK(sc->cu.MemsetD2D8Async(x + v % 16, 64, (unsigned char)v, 20 + v % 3 / 2, 8, s));
         break;
     case D2D:
         OK(sc->cu.MemcpyDtoDAsync(y + v % 8 * 4, x, 4 + v % 4 * 128, s));

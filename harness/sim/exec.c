@@ -3,8 +3,8 @@
  *
  * Any thread, under cusim.lock. A launch uses the plan as it is at the call; a later change copies
  * the plan. The simulator refuses what CUDA refuses: another memory type or kind of memory, another
- * context, copies and memsets that are not one-dimensional, empty ones, and a memset larger than at
- * instantiation.
+ * context, copies that are not one-dimensional, 2-D memsets of another size, empty ones, and a
+ * memset larger than at instantiation.
  */
 #include "harness/sim/graph.h"
 

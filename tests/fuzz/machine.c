@@ -443,11 +443,14 @@ static void op_memset_none(struct turn *t) {
 }
 /*@ part op_memset_2d */
 static void op_memset_2d(struct turn *t) {
-    size_t height = 1 + (size_t)t->n % 16;
-    if (t->v % 2)
-        note(t, cuMemsetD2D8Async(t->x, 64, (unsigned char)t->v, 1 + t->v % 60, height, t->l->s));
+    /* The place and the value vary from step to step; the pitch seldom, to one that is refused. */
+    size_t width = 1 + (size_t)t->n / 16 % 32, height = 1 + (size_t)t->n % 16;
+    size_t pitch = t->v % 32 == 31 ? 2 : t->v % 32 == 30 ? 48 : 64;
+    CUdeviceptr x = t->x + t->v % 8 * 4;
+    if (t->n % 3)
+        note(t, cuMemsetD2D8Async(x, pitch, (unsigned char)t->v, width, height, t->l->s));
     else
-        note(t, cuMemsetD2D32Async(t->x, 64, t->v, 1 + t->v % 15, height, t->l->s));
+        note(t, cuMemsetD2D32Async(x, pitch, t->v, 1 + width / 4, height, t->l->s));
 }
 /*@ part op_d2d */
 static void op_d2d(struct turn *t) {

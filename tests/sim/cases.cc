@@ -125,6 +125,7 @@ std::vector<Case> MakeCases() {
         {"host_func_two", 0, "", "", {}},
         {"sleepy_host", 40, "", "", {}},
         {"memsets", 20, "", "", {}},
+        {"memsets_2d", 50, "", "", {}},
         {"memset_pinned", 20, "", "", {}},
         {"copies", 30, "", "", {}},
         {"copies_sync", 40, "", "", {}},

@@ -25,7 +25,8 @@ void PrintTo(const Driver &driver, std::ostream *out) {
 // Whatever a step may consist of.
 #define OPS                                                                                        \
     "cuLaunchKernel,cuLaunchKernelEx,cuMemcpyDtoDAsync,cuMemcpyHtoDAsync,cuMemcpyDtoHAsync,"       \
-    "cuMemcpyAsync,cuMemsetD8Async,cuMemsetD16Async,cuMemsetD32Async"
+    "cuMemcpyAsync,cuMemsetD8Async,cuMemsetD16Async,cuMemsetD32Async,cuMemsetD2D8Async,"           \
+    "cuMemsetD2D16Async,cuMemsetD2D32Async"
 #define ORDER                                                                                      \
     "cuStreamSynchronize,cuStreamWaitEvent,cuEventRecord,cuEventSynchronize,cuStreamQuery,"        \
     "cuCtxSynchronize,cuMemcpyDtoH,cuMemcpyHtoD,cuMemcpy,cuMemsetD32"
@@ -46,10 +47,12 @@ const Driver kDrivers[] = {
 
 // What each of them is run with unless all are asked for.
 const char *const kSome[] = {
-    "decode_loop",     "decode_legacy", "copies",          "memsets",       "streams_interleaved",
-    "legacy_blocking", "capture_once",  "capture_global",  "graph_program", "diverge_insert",
-    "moving_buffers",  "free_reuse",    "pool_memory",     "host_func",     "errors",
-    "two_contexts",    "module_reload", "stream_recreate", "poll_pinned",   "handles",
+    "decode_loop",    "decode_legacy",       "copies",          "memsets",
+    "memsets_2d",     "streams_interleaved", "legacy_blocking", "capture_once",
+    "capture_global", "graph_program",       "diverge_insert",  "moving_buffers",
+    "free_reuse",     "pool_memory",         "host_func",       "errors",
+    "two_contexts",   "module_reload",       "stream_recreate", "poll_pinned",
+    "handles",
 };
 
 class OnDriver : public testing::TestWithParam<Driver> {};

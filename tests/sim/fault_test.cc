@@ -226,10 +226,10 @@ TEST_P(OwnCall, WhoseCaptureIsSpoiltIsNotSeen) {
     Plain plain(c, program);
     Outcome whole = RunCase(c, config.On(program.fault));
     std::map<std::string, long> own = OwnCalls(whole);
-    for (const char *call :
-         {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuMemsetD8Async",
-          "cuMemcpyAsync", "cuEventRecordWithFlags", "cuStreamGetCaptureInfo_v3",
-          "cuStreamUpdateCaptureDependencies_v2", "cuStreamEndCapture"}) {
+    for (const char *call : {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel",
+                             "cuMemsetD8Async", "cuMemsetD2D8Async", "cuMemcpyAsync",
+                             "cuEventRecordWithFlags", "cuStreamGetCaptureInfo_v3",
+                             "cuStreamUpdateCaptureDependencies_v2", "cuStreamEndCapture"}) {
         for (long n : Picks(own[call])) {
             // A capture of the program's own in the same context would be spoilt too: there is
             // none while the library captures.

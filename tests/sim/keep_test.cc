@@ -86,11 +86,12 @@ INSTANTIATE_TEST_SUITE_P(
                     "many_streams", "steady", "launch_bound", "long_short", "batch_turns",
                     "moving_buffers", "growing_grid", "block_smem", "diverge_branch",
                     "swap_functions", "moving_sync", "never_sync", "poll_copy", "stream_query",
-                    "event_query", "memsets", "copies", "copies_sync", "copies_registered",
-                    "free_reuse", "memory_late", "threads", "thread_handover", "thread_leaves",
-                    "ptds", "ptds_legacy", "many_params", "extra_form", "launch_ex", "cooperative",
-                    "handles", "func_attribute", "errors", "errors_memory", "module_reload",
-                    "library_reload", "primary_reset", "fork", "exit_pending", "exit_quick"),
+                    "event_query", "memsets", "memsets_2d", "copies", "copies_sync",
+                    "copies_registered", "free_reuse", "memory_late", "threads", "thread_handover",
+                    "thread_leaves", "ptds", "ptds_legacy", "many_params", "extra_form",
+                    "launch_ex", "cooperative", "handles", "func_attribute", "errors",
+                    "errors_memory", "module_reload", "library_reload", "primary_reset", "fork",
+                    "exit_pending", "exit_quick"),
     [](const auto &info) { return std::string(info.param); });
 
 TEST(Keep, TheDecodeHostAndItsLibraryOfMatrices) {

@@ -157,6 +157,34 @@ TEST(Recording, KeepsShapesAndParams) {
     EXPECT_TRUE(grew);
 }
 
+// Also of those that the driver refuses, and that have no kind.
+TEST(Recording, TellsMemsetsOfTwoDimensions) {
+    enum { STEPS = 36 };
+    std::string path = NewPath();
+    Setting setting = Recorded(path);
+    setting.args = {"--steps", std::to_string(STEPS)};
+    RunCase(CaseOf("memsets_2d"), setting);
+    auto read = Read(path);
+    ASSERT_TRUE(read->trace) << read->error;
+    std::map<std::string, int> calls, refused;
+    for (uint32_t i = 0; i < read->model->n_ops; i++) {
+        const cst_op *op = read->model->ops[i].op;
+        const cst_kind *kind = read->trace->kinds[op->kind];
+        std::string name = cst_string(read->trace.get(), kind->name);
+        calls[name]++;
+        refused[name] += op->result != 0;
+        if (name == "cuMemsetD2D16Async") {
+            EXPECT_EQ(model_elements(kind, op), 9u * 4);
+        }
+    }
+    EXPECT_EQ(calls["cuMemsetD8Async"], STEPS);
+    EXPECT_EQ(calls["cuMemsetD2D8Async"], 4 * STEPS + 2 * STEPS / 9);
+    EXPECT_EQ(calls["cuMemsetD2D16Async"], STEPS);
+    EXPECT_EQ(calls["cuMemsetD2D32Async"], 2 * STEPS + 2 * STEPS / 9);
+    EXPECT_EQ(refused["cuMemsetD2D8Async"], STEPS / 9);
+    EXPECT_EQ(refused["cuMemsetD2D32Async"], 2 * STEPS / 9);
+}
+
 // What is said of a program is JSON, whatever it is called and however long.
 TEST(Recording, FactsHaveTheStepsOfTheConfiguration) {
     std::string path = NewPath(), config = path + ".conf";

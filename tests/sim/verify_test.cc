@@ -83,7 +83,7 @@ TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
          "fork_events",     "fork_wait_stream",  "fork_two",      "fork_nested",   "fork_open",
          "fork_old",        "fork_moves",        "fork_priority", "fork_blocking", "fork_diverge",
          "fork_capture",    "fork_memory",       "fork_free",     "fork_again",    "fork_given",
-         "fork_waits",      "exit_forked"}) {
+         "fork_waits",      "exit_forked",       "memsets_2d"}) {
         SCOPED_TRACE(name);
         Verified v = Undisturbed(name);
         EXPECT_GT(v.report.Number("verified"), 5);

@@ -140,8 +140,23 @@ INSTANTIATE_TEST_SUITE_P(
                     Program{"copies", "chain"}, Program{"never_sync", "add_scalar"},
                     Program{"eager_tenth", "saxpy_n"}, Program{"two_streams", "copy_words"},
                     Program{"capture_once", "chain"}, Program{"virtual_memory", "chain"},
-                    Program{"module_reload", "add_scalar"}),
+                    Program{"module_reload", "add_scalar"},
+                    Program{"memsets_2d", "api:cuMemsetD2D8Async"}),
     [](const auto &given) { return std::string(given.param.name); });
+
+// Where a trace keeps no params, the pitch of a memset is not known; its size is.
+TEST(WhatIf, TwoDimensionalMemsetsWithoutTheirParamsAreOps) {
+    std::string path = NewPath(), bare = NewPath();
+    RunWith(CaseOf("memsets_2d"), {{"CUSPLICE_RECORD", path}});
+    Result trim =
+        sim::Run({{Runfile("tools/cusplice"), "trim", "--bare", path, "-o", bare}, {}, 60});
+    ASSERT_EQ(trim.status, 0) << trim.err;
+    Json whole = WhatIf(path, {"--set", "warmup=4"}), played = WhatIf(bare, {"--set", "warmup=4"});
+    double in_graphs = whole.Number("baseline.issued.in_graphs");
+    EXPECT_GT(in_graphs, 0);
+    // Kernels whose first launch has no params are in graphs a step later.
+    EXPECT_GT(played.Number("baseline.issued.in_graphs"), 0.75 * in_graphs);
+}
 
 // Records of events, as ops of graphs: the same events in each step, other ones, and ones that the
 // program looks at.
