@@ -5,7 +5,6 @@
  */
 #include "shim/api/api.h"
 #include "shim/base/hazard.h"
-#include "shim/stream/check_launch.h"
 #include "shim/stream/flush.h"
 #include "shim/stream/pools.h"
 #include "shim/stream/ranges.h"
@@ -20,7 +19,7 @@ static CUcontext current_context(void) {
 
 /* May anything be deferred? */
 static bool defers(void) {
-    return __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER && !cus_check_on();
+    return __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER;
 }
 
 /* Memory of a side stream comes and goes by that stream's own calls. */
