@@ -207,6 +207,15 @@ static CUresult around_free_async(const struct call *call) {
     return pass_on(call);
 }
 
+static CUresult around_pool_made(const struct call *call) {
+    flush(call);
+    CUresult result = pass_on(call);
+    if (result == CUDA_SUCCESS)
+        cus_engine_pool_made(*(const CUmemoryPool *)(uintptr_t)call->a[0],
+                             (const CUmemPoolProps *)(uintptr_t)call->a[1]);
+    return result;
+}
+
 /* ---- events ---- */
 
 static CUresult around_event_made(const struct call *call) {
@@ -514,6 +523,8 @@ static CUresult around(const struct call *call) {
         return around_event_made(call);
     case CUS_ACT_EVENT_GOES:
         return around_event_goes(call);
+    case CUS_ACT_POOL_MADE:
+        return around_pool_made(call);
     case CUS_ACT_RECORD:
         return around_record(call);
     case CUS_ACT_WAIT:
