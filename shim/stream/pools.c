@@ -95,7 +95,7 @@ static struct cus_pool *pool_of(CUmemoryPool handle) {
 /* Nobody asks for the pool any more: its handle may be given to another one. */
 static void retire(struct cus_pool *pool) {
     pool->handle = NULL;
-    pool->is_plain = false;
+    pool->is_plain = pool->is_default = false;
     epoch++;
 }
 

@@ -394,16 +394,22 @@ TEST_F(Pools, MemoryOutlivesItsPoolAndIsFreedAtOnce) {
 
 // The default pool cannot be destroyed: the call fails.
 TEST_F(Pools, ACallThatDestroysNothingChangesNothing) {
-    EXPECT_TRUE(IsTakenIn());
+    Learn();
+    uint64_t memory = Alloc(512);
     cus_engine_pool_goes(Pool(0x70));
     cus_engine_pool_goes(nullptr);
-    EXPECT_TRUE(IsTakenIn());
+    cus_engine_pool_goes(Pool(0xa0)); // nobody knows it
+    Launch(0);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    EXPECT_EQ(Issued(), 0u);
 }
 
 TEST_F(Pools, ManyPoolsComeAndGo) {
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     for (uintptr_t i = 1; i < 100; i++) {
         cus_engine_pool_made(Pool(i << 8), &kPlain);
         ASSERT_TRUE(IsTakenIn(Pool(i << 8))) << i;
+        cus_engine_alloc_made(&ref, Pool(i << 8), 0x5000, 64); // whose free nobody sees
         cus_engine_pool_goes(Pool(i << 8));
     }
     // More at a time than are known: flushed for, until another one goes.
@@ -504,6 +510,15 @@ TEST_F(Pools, WhetherThePoolOutlivesAContextIsNotGuessed) {
     cus_engine_pool_gone();
     EXPECT_FALSE(IsTakenIn(Pool(0x90)));
     EXPECT_TRUE(IsTakenIn());
+    // Memory that is left there is nobody's: in the end its pool's place is free.
+    for (uintptr_t i = 0x100; i < 0x200; i++) {
+        cus_engine_pool_made(Pool(i), &kPlain);
+        Alloc(512, Pool(i));
+        cus_engine_pool_gone();
+        cus_engine_pool_goes(Pool(i));
+    }
+    cus_engine_pool_made(Pool(0x95), &kPlain);
+    EXPECT_TRUE(IsTakenIn(Pool(0x95)));
 }
 
 // The error of a free that is made later comes with the next op or wait (HAZARDS E4).
