@@ -357,15 +357,15 @@ void cus_pools_note_unknown(struct cus_engine *engine) {
 
 /* How many bytes of frees may be deferred: what the pool has idle, and a part of the most that it
  * ever had. */
-static uint64_t bound_of(struct cus_pool *pool) {
+static uint64_t bound_of(struct cus_pool *pool, CUmemoryPool handle) {
     const struct cus_driver *driver = cus_process.driver;
     cuuint64_t reserved = 0, used = 0;
     struct cus_relaxed relaxed = cus_relax(driver);
     bool told = driver->cuMemPoolGetAttribute &&
-                driver->cuMemPoolGetAttribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+                driver->cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
                                               &reserved) == CUDA_SUCCESS &&
-                driver->cuMemPoolGetAttribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
-                                              &used) == CUDA_SUCCESS;
+                driver->cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) ==
+                    CUDA_SUCCESS;
     cus_relax_end(driver, relaxed);
     if (!told)
         return 0;
@@ -384,8 +384,9 @@ static bool has_place(struct cus_engine *engine, struct cus_pool *pool, uint64_t
     note_use(pool, engine);
     bool allowed = is_alone(pool, engine) && !pool->watched && !exhausted;
     bool ask = allowed && !pool->deferred;
+    CUmemoryPool handle = pool->handle; /* it stays while the engine's lock is held */
     cus_lock_give(&pools_lock);
-    uint64_t bound = ask ? bound_of(pool) : 0;
+    uint64_t bound = ask ? bound_of(pool, handle) : 0;
     cus_lock_take(&pools_lock);
     if (ask)
         pool->bound = bound, pool->taken = 0;
