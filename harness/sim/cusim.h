@@ -401,7 +401,7 @@ struct cusim_op {
     struct cusim_dep inline_deps[3];
 };
 
-enum { CUSIM_STREAM_ATTRS = 32 };
+enum { CUSIM_STREAM_ATTRS = 32, CUSIM_WAITS = 16 };
 
 struct cusim_stream {
     struct cusim_stream *next, *prev; /* of the context */
@@ -425,6 +425,8 @@ struct cusim_stream {
     struct cusim_node **frontier; /* the dependencies of the next captured node */
     unsigned n_frontier, cap_frontier;
     struct cusim_stream *next_captured;
+    struct cusim_dep waits[CUSIM_WAITS]; /* for which it waits by events, the last ones */
+    unsigned n_waits;                    /* since its birth */
 };
 
 /* Finds the stream that a handle means for the calling thread, or returns why it cannot be used. */
@@ -437,6 +439,11 @@ void cusim_stream_close(struct cusim_stream *stream);
 void cusim_stream_wait(
     struct cusim_stream *stream); /* for a legacy stream: all streams that it is ordered behind */
 bool cusim_stream_done(struct cusim_stream *stream);
+/* The stream waits by an event; does it wait, by one of its last ones, for that operation? */
+void cusim_stream_note_wait(struct cusim_stream *stream, struct cusim_timeline *tl,
+                            uint64_t target);
+bool cusim_stream_waits_for(const struct cusim_stream *stream, const struct cusim_timeline *tl,
+                            uint64_t target);
 void cusim_thread_streams_close(struct cusim_thread *thread);
 
 /* Takes over the reference to work, and captures or queues it. */
@@ -551,6 +558,8 @@ struct cusim_mem {
 CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t bytes,
                          unsigned flags, struct cusim_mem **out);
 void cusim_mem_free(struct cusim_mem *mem);
+/* A block of a pool is about to be freed, not in stream order. */
+void cusim_pool_block_gone(struct cusim_mem *mem);
 struct cusim_mem *cusim_mem_find(uintptr_t address); /* the live block around an address */
 struct cusim_mem *cusim_mem_at(uintptr_t base);      /* the live block that begins at the address */
 struct cusim_mem *cusim_mem_next(uintptr_t from,

@@ -124,6 +124,7 @@ CUSIM_TWIN_LOCKED(cuStreamWaitEvent, _ptsz, (CUstream stream, CUevent handle, un
     work->event.id = event->raw;
     struct cusim_op *op = cusim_enqueue(s, work);
     cusim_op_depend(op, event->last->tl, event->last->target);
+    cusim_stream_note_wait(s, event->last->tl, event->last->target);
     return CUDA_SUCCESS;
 }
 

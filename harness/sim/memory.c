@@ -345,6 +345,8 @@ static CUresult release(uintptr_t base, unsigned kinds, CUresult missing) {
     mem = cusim_mem_at(base);
     if (!mem || !kind_in(mem->kind, kinds))
         return missing;
+    if (mem->kind == CUSIM_MEM_POOL)
+        cusim_pool_block_gone(mem);
     cusim_mem_free(mem);
     return ctx->error;
 }

@@ -4,10 +4,15 @@
  * A freed block returns to its pool at the call, and may be handed out again at once. The same
  * stream gets it as it is; another stream gets a dependency on the free (CUDA's "internal
  * dependencies", on by default). The choice of the block depends on the calls alone, never on
- * timing, so addresses repeat from run to run.
+ * timing, so addresses repeat from run to run. Where a pool forbids internal dependencies, another
+ * stream gets a block only if it waits for an event behind the free, or if the free has executed.
+ *
+ * A pool that is destroyed stays until all its memory is freed. Then its handle is given out again,
+ * to the next pool that is made.
  */
 #include "harness/sim/cusim.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,16 +24,60 @@ struct cached {
 };
 
 struct cusim_pool {
+    struct cusim_pool *next; /* of those that are destroyed, or that nobody has */
     struct cusim_device *device;
     struct cached *cached; /* oldest first */
+    unsigned blocks;       /* handed out and not freed */
+    size_t held, most;     /* bytes of all its blocks; 0: no largest size */
+    CUmemAllocationHandleType shareable;
+    CUmemAccess_flags access[CUSIM_DEVICES_MAX];
     cuuint64_t attributes[16];
     size_t used, used_high;
     size_t reserved, reserved_high; /* as a driver takes it: RESERVE at a time */
 };
 
+static struct cusim_pool *destroyed, *unused;
+
+/* Gives cached blocks whose free has executed back to the arena. */
+static void trim(struct cusim_pool *pool) {
+    for (struct cached **at = &pool->cached; *at;) {
+        struct cached *c = *at;
+        if (c->tl->done < c->target) {
+            at = &c->next;
+            continue;
+        }
+        *at = c->next;
+        pool->held -= c->mem->reserved;
+        cusim_timeline_unref(c->tl);
+        cusim_mem_free(c->mem);
+        free(c);
+    }
+}
+
+/* Destroyed pools whose memory is all freed: their handles may be given out again. */
+static void sweep(void) {
+    for (struct cusim_pool **at = &destroyed; *at;) {
+        struct cusim_pool *pool = *at;
+        trim(pool);
+        if (pool->blocks || pool->cached) {
+            at = &pool->next;
+            continue;
+        }
+        *at = pool->next;
+        pool->next = unused;
+        unused = pool;
+    }
+}
+
 static struct cusim_pool *pool_new(struct cusim_device *device) {
-    struct cusim_pool *pool = calloc(1, sizeof *pool);
-    pool->device = device;
+    sweep();
+    struct cusim_pool *pool = unused;
+    if (pool)
+        unused = pool->next;
+    else
+        pool = malloc(sizeof *pool);
+    *pool = (struct cusim_pool){.device = device};
+    pool->access[device->ordinal] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     pool->attributes[CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] = 1;
     pool->attributes[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] = 1;
     pool->attributes[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES] = 1;
@@ -42,22 +91,14 @@ static struct cusim_pool *default_pool(struct cusim_device *device) {
     return device->default_pool;
 }
 
-/* Gives cached blocks whose free has executed back to the arena; all: waits for the others. */
-static void trim(struct cusim_pool *pool, bool all) {
-    for (struct cached **at = &pool->cached; *at;) {
-        struct cached *c = *at;
-        if (c->tl->done < c->target && !all) {
-            at = &c->next;
-            continue;
-        }
-        *at = c->next;
-        cusim_timeline_wait(c->tl, c->target);
-        cusim_timeline_unref(c->tl);
-        cusim_mem_free(c->mem);
-        free(c);
-        if (all)
-            at = &pool->cached; /* the lock was given back meanwhile */
-    }
+/* May the stream have the block, which another one freed? */
+static bool may_take(const struct cusim_pool *pool, const struct cached *c,
+                     const struct cusim_stream *s) {
+    const cuuint64_t *allowed = pool->attributes;
+    return allowed[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES] ||
+           (allowed[CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] &&
+            cusim_stream_waits_for(s, c->tl, c->target)) ||
+           (allowed[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] && c->tl->done >= c->target);
 }
 
 static struct cached *take_cached(struct cusim_pool *pool, size_t reserved,
@@ -70,7 +111,7 @@ static struct cached *take_cached(struct cusim_pool *pool, size_t reserved,
             found = at;
             break;
         }
-        if (!found && pool->attributes[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES])
+        if (!found && may_take(pool, *at, s))
             found = at;
     }
     if (!found)
@@ -87,6 +128,7 @@ static size_t whole(size_t bytes) {
 }
 
 static void use(struct cusim_pool *pool, size_t bytes) {
+    pool->blocks++;
     pool->used += bytes;
     if (pool->used > pool->used_high)
         pool->used_high = pool->used;
@@ -94,6 +136,35 @@ static void use(struct cusim_pool *pool, size_t bytes) {
         pool->reserved = whole(pool->used);
     if (pool->reserved > pool->reserved_high)
         pool->reserved_high = pool->reserved;
+}
+
+static void unuse(struct cusim_pool *pool, size_t bytes) {
+    pool->blocks--;
+    pool->used -= bytes;
+}
+
+void cusim_pool_block_gone(struct cusim_mem *mem) {
+    unuse(mem->pool, mem->reserved);
+    mem->pool->held -= mem->reserved;
+}
+
+/* A block that is new to the pool. */
+static CUresult block_new(struct cusim_pool *pool, struct cusim_ctx *ctx, size_t bytes,
+                          struct cusim_mem **mem) {
+    size_t most = whole(pool->most);
+    if (pool->most && pool->held + bytes > most)
+        trim(pool);
+    if (pool->most && (bytes > most || pool->held + bytes > most))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = cusim_mem_alloc(CUSIM_MEM_POOL, ctx, bytes, 0, mem);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        trim(pool);
+        sweep();
+        result = cusim_mem_alloc(CUSIM_MEM_POOL, ctx, bytes, 0, mem);
+    }
+    if (result == CUDA_SUCCESS)
+        pool->held += (*mem)->reserved;
+    return result;
 }
 
 static CUresult alloc_async(bool ptsz, CUdeviceptr *out, size_t bytes, struct cusim_pool *pool,
@@ -114,11 +185,7 @@ static CUresult alloc_async(bool ptsz, CUdeviceptr *out, size_t bytes, struct cu
     if (c) {
         mem = c->mem;
     } else {
-        result = cusim_mem_alloc(CUSIM_MEM_POOL, s->ctx, bytes, 0, &mem);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-            trim(pool, false);
-            result = cusim_mem_alloc(CUSIM_MEM_POOL, s->ctx, bytes, 0, &mem);
-        }
+        result = block_new(pool, s->ctx, bytes, &mem);
         if (result != CUDA_SUCCESS)
             return result;
     }
@@ -175,9 +242,10 @@ CUSIM_TWIN_LOCKED(cuMemFreeAsync, _ptsz, (CUdeviceptr base, CUstream handle), (b
     if (!mem->pool) { /* memory of cuMemAlloc may be freed in stream order too */
         mem->kind = CUSIM_MEM_POOL;
         mem->pool = default_pool(&cusim.devices[mem->device]);
+        mem->pool->held += mem->reserved;
         use(mem->pool, mem->reserved);
     }
-    mem->pool->used -= mem->reserved;
+    unuse(mem->pool, mem->reserved);
     mem->freed = true;
     *c = (struct cached){.mem = mem, .tl = cusim_timeline_ref(s->tl), .target = op->seq};
     for (end = &mem->pool->cached; *end; end = &(*end)->next)
@@ -225,12 +293,17 @@ CUSIM_LOCKED(cuMemPoolCreate, (CUmemoryPool * out, const CUmemPoolProps *props),
     struct cusim_device *device = props && props->location.type == CU_MEM_LOCATION_TYPE_DEVICE
                                       ? cusim_device_get(props->location.id)
                                       : NULL;
-    if (!out || !device)
+    if (!out || !device || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = cusim_capture_unsafe();
-    if (result == CUDA_SUCCESS)
-        *out = (CUmemoryPool)pool_new(device);
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct cusim_pool *pool = pool_new(device);
+    pool->most = props->maxSize;
+    pool->shareable = props->handleTypes;
+    *out = (CUmemoryPool)pool;
+    return CUDA_SUCCESS;
 }
 
 CUSIM_LOCKED(cuMemPoolDestroy, (CUmemoryPool handle), (handle)) {
@@ -245,19 +318,21 @@ CUSIM_LOCKED(cuMemPoolDestroy, (CUmemoryPool handle), (handle)) {
     if (pool == pool->device->current_pool)
         pool->device->current_pool = NULL;
     cusim_handle_remove(pool);
-    trim(pool, true); /* blocks in use keep the pool's memory alive; it is small and never freed */
+    pool->next = destroyed;
+    destroyed = pool;
+    sweep();
     return CUDA_SUCCESS;
 }
 
 CUSIM_LOCKED(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep), (handle, keep)) {
-    (void)keep;
     if (!cusim_handle_is(handle, CUSIM_POOL))
         return CUDA_ERROR_INVALID_VALUE;
+    struct cusim_pool *pool = (struct cusim_pool *)handle;
     CUresult result = cusim_capture_unsafe();
-    if (result == CUDA_SUCCESS) {
-        struct cusim_pool *pool = (struct cusim_pool *)handle;
-        trim(pool, false);
-        pool->reserved = whole(pool->used);
+    if (result == CUDA_SUCCESS && pool->reserved > keep) {
+        trim(pool);
+        size_t least = pool->used > keep ? pool->used : keep;
+        pool->reserved = whole(least);
     }
     return result;
 }
@@ -302,5 +377,39 @@ CUSIM_LOCKED(cuMemPoolSetAccess, (CUmemoryPool handle, const CUmemAccessDesc *ac
              (handle, access, n)) {
     if (!cusim_handle_is(handle, CUSIM_POOL) || (n > 0 && !access))
         return CUDA_ERROR_INVALID_VALUE;
-    return cusim_capture_unsafe();
+    struct cusim_pool *pool = (struct cusim_pool *)handle;
+    for (size_t i = 0; i < n; i++)
+        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+            !cusim_device_get(access[i].location.id))
+            return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = cusim_capture_unsafe();
+    for (size_t i = 0; result == CUDA_SUCCESS && i < n; i++)
+        pool->access[access[i].location.id] = access[i].flags;
+    return result;
+}
+
+CUSIM_LOCKED(cuMemPoolGetAccess,
+             (CUmemAccess_flags * out, CUmemoryPool handle, CUmemLocation *location),
+             (out, handle, location)) {
+    if (!out || !cusim_handle_is(handle, CUSIM_POOL) || !location ||
+        location->type != CU_MEM_LOCATION_TYPE_DEVICE || !cusim_device_get(location->id))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = cusim_capture_unsafe();
+    if (result == CUDA_SUCCESS)
+        *out = ((struct cusim_pool *)handle)->access[location->id];
+    return result;
+}
+
+/* Nobody imports the pool here: the file is empty. */
+CUSIM_LOCKED(cuMemPoolExportToShareableHandle,
+             (void *out, CUmemoryPool handle, CUmemAllocationHandleType type,
+              unsigned long long flags),
+             (out, handle, type, flags)) {
+    if (!out || flags || !cusim_handle_is(handle, CUSIM_POOL) || !type ||
+        ((struct cusim_pool *)handle)->shareable != type)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = cusim_capture_unsafe();
+    if (result == CUDA_SUCCESS)
+        *(int *)out = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return result;
 }

@@ -95,6 +95,8 @@ static void stream_free(struct cusim_stream *stream) {
     if (stream->next)
         stream->next->prev = stream->prev;
     cusim_timeline_unref(stream->tl);
+    for (unsigned i = 0; i < stream->n_waits && i < CUSIM_WAITS; i++)
+        cusim_timeline_unref(stream->waits[i].tl);
     pthread_cond_destroy(&stream->work_cond);
     free(stream->frontier);
     free(stream);
@@ -219,6 +221,22 @@ void cusim_stream_close(struct cusim_stream *stream) {
         stream_free(stream);
     else
         pthread_cond_signal(&stream->work_cond);
+}
+
+void cusim_stream_note_wait(struct cusim_stream *stream, struct cusim_timeline *tl,
+                            uint64_t target) {
+    struct cusim_dep *wait = &stream->waits[stream->n_waits % CUSIM_WAITS];
+    if (stream->n_waits++ >= CUSIM_WAITS)
+        cusim_timeline_unref(wait->tl);
+    *wait = (struct cusim_dep){cusim_timeline_ref(tl), target};
+}
+
+bool cusim_stream_waits_for(const struct cusim_stream *stream, const struct cusim_timeline *tl,
+                            uint64_t target) {
+    for (unsigned i = 0; i < stream->n_waits && i < CUSIM_WAITS; i++)
+        if (stream->waits[i].tl == tl && stream->waits[i].target >= target)
+            return true;
+    return false;
 }
 
 bool cusim_stream_done(struct cusim_stream *stream) {

@@ -71,6 +71,7 @@ enum cus_act {
                                         * ready */
     CUS_ACT_POLL, /* the event's deferred record is issued; a flush if the event is not ready */
     CUS_ACT_EVENT_MADE, /* afterwards *first argument is a known event */
+    CUS_ACT_POOL_MADE,  /* flush; afterwards *first argument is a known pool */
     CUS_ACT_EVENT_GOES, /* flush; the event's deferred record is issued; the call is put off while a
                          * node of a graph holds the event */
     CUS_ACT_WAIT,       /* may be deferred; else the event's deferred record is issued; flush */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "shim/base/hazard.h"
-#include "shim/hook/act.h"
+#include "shim/hook/around.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/handles.h"
 #include "shim/hook/load.h"
@@ -22,31 +22,6 @@
 #include "shim/keep/keep.h"
 
 #include "shim/base/forbid.h"
-
-typedef CUresult six_fn(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
-                        uint64_t a5);
-
-struct call {
-    unsigned row;
-    const uint64_t *a; /* six arguments */
-    six_fn *real;
-    bool has_stream;
-    struct cus_stream_ref ref; /* valid if has_stream */
-    struct cus_guard *guard;
-};
-
-static CUresult pass_on(const struct call *call) {
-    const uint64_t *a = call->a;
-    return call->real(a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-static const struct cus_stream_ref *stream_of(const struct call *call) {
-    return call->has_stream ? &call->ref : NULL;
-}
-
-static void flush(const struct call *call) {
-    cus_act_flush(call->row, stream_of(call));
-}
 
 /* Called after the host has waited. If the wait succeeded, returns the error of a deferred op,
  * if any. */
@@ -207,84 +182,12 @@ static CUresult around_free_async(const struct call *call) {
     return pass_on(call);
 }
 
-/* ---- events ---- */
-
-static CUresult around_event_made(const struct call *call) {
-    CUresult result = pass_on(call);
-    /* The record of an event that another process may use shows there. */
-    if (result == CUDA_SUCCESS && !((unsigned)call->a[1] & CU_EVENT_INTERPROCESS))
-        cus_engine_event_made(*(const CUevent *)(uintptr_t)call->a[0]);
-    return result;
-}
-
-static CUresult around_event_goes(const struct call *call) {
-    if (cus_api_rows[call->row].kind != CUS_CLASS_EVENT)
-        flush(call);
-    bool later = cus_engine_event_goes((CUevent)(uintptr_t)call->a[0], call->row);
-    return later ? CUDA_SUCCESS : pass_on(call);
-}
-
-/* The same where the call names an event. */
-static void flush_for(const struct call *call, CUevent event) {
-    if (cus_keeping())
-        cus_keep_saw((int)call->row);
-    cus_engine_flush_event(&call->ref, event, call->row);
-}
-
-static CUresult around_record(const struct call *call) {
-    bool with_flags = call->row == CUS_ROW_cuEventRecordWithFlags ||
-                      call->row == CUS_ROW_cuEventRecordWithFlags_ptsz;
-    struct cus_record record = {.stream = call->ref,
-                                .event = (CUevent)(uintptr_t)call->a[0],
-                                .with_flags = with_flags,
-                                .real = (void *)call->real};
-    unsigned flags = with_flags ? (unsigned)call->a[2] : 0;
-    bool may = cus_engine_record_begins(&record, flags, call->row);
-    if (may && !cus_keeping())
-        return cus_engine_record(&record);
-    flush_for(call, flags ? NULL : record.event);
+static CUresult around_pool_made(const struct call *call) {
+    flush(call);
     CUresult result = pass_on(call);
     if (result == CUDA_SUCCESS)
-        cus_engine_recorded(&record);
-    return result;
-}
-
-static CUresult around_wait(const struct call *call) {
-    struct cus_wait wait = {.stream = call->ref,
-                            .event = (CUevent)(uintptr_t)call->a[1],
-                            .real = (void *)call->real,
-                            .row = call->row};
-    bool plain = !(uint32_t)call->a[2];
-    CUresult result;
-    if (plain && !cus_keeping() && cus_engine_wait(&wait, &result))
-        return result;
-    if (plain) {
-        flush_for(call, wait.event);
-        cus_engine_event_seen(wait.event, call->row);
-    } else { /* the wait becomes a node of a graph that the program captures */
-        flush(call);
-        cus_engine_event_named(wait.event, call->row);
-    }
-    result = pass_on(call);
-    if (plain && result == CUDA_SUCCESS)
-        cus_engine_waited(&wait);
-    return result;
-}
-
-/* The driver knows nothing of a record that is deferred: it comes first. */
-static CUresult around_poll(const struct call *call) {
-    bool times =
-        call->row == CUS_ROW_cuEventElapsedTime || call->row == CUS_ROW_cuEventElapsedTime_v2;
-    if (!times && cus_engine_event_withheld((CUevent)(uintptr_t)call->a[0])) {
-        flush(call);
-        return CUDA_ERROR_NOT_READY;
-    }
-    cus_engine_event_seen((CUevent)(uintptr_t)call->a[times], call->row);
-    if (times)
-        cus_engine_event_seen((CUevent)(uintptr_t)call->a[2], call->row);
-    CUresult result = pass_on(call);
-    if (!CUS_HAZARD(B11) || result == CUDA_ERROR_NOT_READY)
-        flush(call);
+        cus_engine_pool_made(*(const CUmemoryPool *)(uintptr_t)call->a[0],
+                             (const CUmemPoolProps *)(uintptr_t)call->a[1]);
     return result;
 }
 
@@ -519,15 +422,17 @@ static CUresult around(const struct call *call) {
     case CUS_ACT_QUERY:
         return around_query(call);
     case CUS_ACT_POLL:
-        return around_poll(call);
+        return cus_around_poll(call);
     case CUS_ACT_EVENT_MADE:
-        return around_event_made(call);
+        return cus_around_event_made(call);
     case CUS_ACT_EVENT_GOES:
-        return around_event_goes(call);
+        return cus_around_event_goes(call);
+    case CUS_ACT_POOL_MADE:
+        return around_pool_made(call);
     case CUS_ACT_RECORD:
-        return around_record(call);
+        return cus_around_record(call);
     case CUS_ACT_WAIT:
-        return around_wait(call);
+        return cus_around_wait(call);
     case CUS_ACT_ALLOC:
         return around_alloc(call);
     case CUS_ACT_ALLOC_ASYNC:

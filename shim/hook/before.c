@@ -86,12 +86,16 @@ static bool asks_number(unsigned row, const struct cus_frame *frame) {
     return false;
 }
 
-/* The most memory that a pool had: deferred frees would show (HAZARDS C2). */
-static void look_for_most(unsigned row, const struct cus_frame *frame) {
-    uint32_t attribute = (uint32_t)cus_frame_argument(frame, 1);
+/* The most memory that a pool had: deferred frees would show (HAZARDS C2). A pool that another
+ * process uses is no longer this one's alone (C1). */
+static void look_at_pool(unsigned row, const struct cus_frame *frame) {
+    uint64_t a[2] = {cus_frame_argument(frame, 0), cus_frame_argument(frame, 1)};
+    uint32_t attribute = (uint32_t)a[1];
     if (row == CUS_ROW_cuMemPoolGetAttribute && (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ||
                                                  attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH))
-        cus_engine_pool_watched((CUmemoryPool)(uintptr_t)cus_frame_argument(frame, 0));
+        cus_engine_pool_watched((CUmemoryPool)(uintptr_t)a[0]);
+    if (row == CUS_ROW_cuMemPoolExportToShareableHandle)
+        cus_engine_pool_shared((CUmemoryPool)(uintptr_t)a[1]);
 }
 
 /* The event that a launch attribute of this id names. */
@@ -190,17 +194,18 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
     }
     bool named_stream = cus_act_stream(row, &named, &ref);
     cus_act_flush(row, named_stream ? &ref : NULL);
-    look_for_most(row, frame);
+    look_at_pool(row, frame);
     if (row == CUS_ROW_cuPointerSetAttribute) /* new memory has none of its attributes */
         cus_engine_pool_numbers();
     switch (act) {
     case CUS_ACT_MEMORY:
         cus_engine_memory_gone();
-        cus_engine_memory_going(cus_frame_argument(frame, 0));
-        if (row == CUS_ROW_cuMemPoolDestroy)
-            cus_engine_pool_gone();
-        else
+        if (row == CUS_ROW_cuMemPoolDestroy) {
+            cus_engine_pool_goes((CUmemoryPool)(uintptr_t)cus_frame_argument(frame, 0));
+        } else {
+            cus_engine_memory_going(cus_frame_argument(frame, 0));
             cus_engine_pool_memory_gone(cus_frame_argument(frame, 0));
+        }
         break;
     case CUS_ACT_CODE:
         forget_handles();

@@ -73,6 +73,7 @@ cus_hook_\symbol:
 #define STUB_QUERY(symbol) AROUND(symbol)
 #define STUB_POLL(symbol) AROUND(symbol)
 #define STUB_EVENT_MADE(symbol) AROUND(symbol)
+#define STUB_POOL_MADE(symbol) AROUND(symbol)
 #define STUB_EVENT_GOES(symbol) AROUND(symbol)
 #define STUB_RECORD(symbol) AROUND(symbol)
 #define STUB_WAIT(symbol) AROUND(symbol)

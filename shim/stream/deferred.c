@@ -101,8 +101,11 @@ static void make_frees(struct cus_engine *engine, struct cus_frees *frees) {
     if (!frees->n)
         return;
     struct cus_relaxed relaxed = cus_relax(driver);
-    for (uint32_t i = 0; i < frees->n; i++)
+    for (uint32_t i = 0; i < frees->n; i++) {
+        if (engine->shadow)
+            cus_engine_memory_going(frees->of[i].address);
         note_late(engine, driver->cuMemFreeAsync(frees->of[i].address, engine->handle));
+    }
     cus_relax_end(driver, relaxed);
     cus_pools_made(frees->n);
     frees->n = 0;

@@ -201,8 +201,13 @@ void cus_engine_shows(unsigned row);
 void cus_engine_pool_numbers(void);
 /* Memory at this address is freed, not in stream order. */
 void cus_engine_pool_memory_gone(uint64_t address);
-/* A pool or a context goes, with its memory. */
+/* A context goes, with its memory. */
 void cus_engine_pool_gone(void);
+/* The program made this pool; it is about to destroy it, whose memory may live on; another process
+ * may use it from here on. */
+void cus_engine_pool_made(CUmemoryPool pool, const CUmemPoolProps *props);
+void cus_engine_pool_goes(CUmemoryPool pool);
+void cus_engine_pool_shared(CUmemoryPool pool);
 /* The wait of this number for a whole context has ended without an error
  * (cus_engine_wait_begins). */
 void cus_engine_pool_waited(uint32_t number);

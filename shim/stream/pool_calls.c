@@ -5,7 +5,6 @@
  */
 #include "shim/api/api.h"
 #include "shim/base/hazard.h"
-#include "shim/stream/check_launch.h"
 #include "shim/stream/flush.h"
 #include "shim/stream/pools.h"
 #include "shim/stream/ranges.h"
@@ -20,7 +19,7 @@ static CUcontext current_context(void) {
 
 /* May anything be deferred? */
 static bool defers(void) {
-    return __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER && !cus_check_on();
+    return __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER;
 }
 
 /* Memory of a side stream comes and goes by that stream's own calls. */
@@ -96,12 +95,10 @@ static enum cus_free decide(struct cus_engine *engine, struct cus_pool *pool, ui
     return CUS_FREE_DEFERRED;
 }
 
-enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t address) {
+/* `pool`: NULL if the memory is not known to live. */
+static enum cus_free free_of(struct cus_pool *pool, const struct cus_stream_ref *stream,
+                             uint64_t address, uint64_t bytes) {
     struct cus_thread *thread = &cus_thread_self;
-    uint64_t bytes = 0;
-    struct cus_pool *pool = cus_pools_take_out(address, &bytes);
-    if (!address)
-        return CUS_FREE_NOW; /* does nothing */
     if (!pool) {
         cus_engine_memory_gone();
     } else if (cus_ranges_forget_at(address)) {
@@ -129,6 +126,17 @@ enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t addr
     cus_engine_unlock(engine);
     if (how == CUS_FREE_DEFERRED)
         cus_thread_pends(thread, engine);
+    return how;
+}
+
+enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t address) {
+    uint64_t bytes = 0;
+    if (!address)
+        return CUS_FREE_NOW; /* does nothing */
+    struct cus_pool *pool = cus_pools_take_out(address, &bytes);
+    enum cus_free how = free_of(pool, stream, address, bytes);
+    if (pool)
+        cus_pools_let_go(pool);
     return how;
 }
 

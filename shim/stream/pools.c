@@ -3,10 +3,11 @@
  *
  * An allocation is made at the call, before what is deferred on its stream: no deferred op knows
  * the memory. A free is deferred behind the ops in front of it, so memory stays allocated a little
- * longer. Both keep a segment whole. They hold for a device's default pool while one stream uses
- * it: with unfinished frees of another stream, the driver may make an allocation wait for these, in
- * front of ops that are not issued yet (HAZARDS C1). A free is deferred of memory that is known to
- * live, so that a free that fails does so at its call (C2). Memory whose free is deferred is given
+ * longer. Both keep a segment whole. They hold for a device's default pool, and for a pool that the
+ * program made like it, while one stream uses it: with unfinished frees of another stream, the
+ * driver may make an allocation wait for these, in front of ops that are not issued yet (HAZARDS
+ * C1). A free is deferred of memory that is known to live, so that a free that fails does so at its
+ * call (C2). Memory whose free is deferred is given
  * to the stream's next allocation of the same size, as the driver would: then both calls cost no
  * call of the driver, and the address stays the same. Gain: 3690 to 1020 ns a launch with an
  * allocation and a free around each (pools.md).
@@ -23,7 +24,7 @@
 #include "shim/stream/streams.h"
 
 enum {
-    POOLS = 8,
+    POOLS = 16, /* pools that are known at a time; others are flushed for */
     USERS = 4,
     LIVE_MAX = 1 << 16, /* allocations that are known at a time; others are flushed for as before */
     LOOKS = 32,         /* one in so many uses asks whether the other streams are idle */
@@ -39,14 +40,18 @@ struct user {
 };
 
 struct cus_pool {
-    CUmemoryPool handle; /* NULL: the entry is free */
+    CUmemoryPool handle; /* NULL: the pool is destroyed, or there is none */
     bool is_default;
+    bool asked;     /* whether it is the default one, where the program names it */
+    bool is_plain;  /* the program made it, like a default pool, */
+    int device;     /* on this device */
     bool watched;   /* the program looks at its largest size */
     bool lost;      /* streams that cannot be asked may have unfinished frees in it, */
     uint32_t until; /* up to the wait of this number for the whole context */
     uint32_t n_users;
     struct user users[USERS];
     uint32_t looks;
+    uint32_t n_live;        /* allocations that are known, and frees of such that are under way */
     uint64_t deferred;      /* bytes whose free is deferred */
     uint64_t bound;         /* the most that `deferred` and `taken` may be */
     uint64_t taken;         /* bytes allocated since `bound` was asked */
@@ -69,30 +74,73 @@ static bool numbered;      /* the program looks at the numbers of allocations */
 
 /* ---- pools ---- */
 
-/* pools_lock held. NULL: there are too many. */
-static struct cus_pool *pool_of(CUmemoryPool handle) {
-    struct cus_pool *unused = NULL;
-    for (unsigned i = 0; i < POOLS; i++) {
+/* pools_lock held, here and below. NULL: there is none. */
+static struct cus_pool *known(CUmemoryPool handle) {
+    for (unsigned i = 0; i < POOLS; i++)
         if (pools[i].handle == handle)
             return &pools[i];
-        if (!pools[i].handle && !unused)
-            unused = &pools[i];
-    }
-    if (unused)
-        *unused = (struct cus_pool){.handle = handle};
-    return unused;
+    return NULL;
+}
+
+/* NULL: there are too many. Memory of a pool that is destroyed may live, and its entry with it. */
+static struct cus_pool *pool_of(CUmemoryPool handle) {
+    struct cus_pool *pool = known(handle);
+    for (unsigned i = 0; i < POOLS && !pool; i++)
+        if (!pools[i].handle && !pools[i].n_live && !pools[i].deferred) {
+            pool = &pools[i];
+            *pool = (struct cus_pool){.handle = handle};
+        }
+    return pool;
+}
+
+/* Nobody asks for the pool any more: its handle may be given to another one. */
+static void retire(struct cus_pool *pool) {
+    pool->handle = NULL;
+    pool->is_plain = pool->is_default = false;
+    epoch++;
+}
+
+/* Is it the device's default pool, which the program may name before it uses it without a name? */
+static void ask_default(CUmemoryPool named, CUdevice device) {
+    const struct cus_driver *driver = cus_process.driver;
+    CUmemoryPool first = NULL;
+    if (!driver->cuDeviceGetDefaultMemPool ||
+        driver->cuDeviceGetDefaultMemPool(&first, device) != CUDA_SUCCESS || first != named)
+        return;
+    cus_lock_take(&pools_lock);
+    struct cus_pool *pool = known(named);
+    if (pool)
+        pool->is_default = true;
+    cus_lock_give(&pools_lock);
+}
+
+/* Memory of a pool of another device is out of the ordinary: the pool counts as unknown. */
+static struct cus_pool *find_named(CUmemoryPool named) {
+    CUdevice device = -1;
+    if (cus_process.driver->cuCtxGetDevice(&device) != CUDA_SUCCESS)
+        return NULL;
+    cus_lock_take(&pools_lock);
+    struct cus_pool *pool = pool_of(named);
+    bool far = pool && pool->is_plain && pool->device != device;
+    bool ask = pool && !pool->asked && !pool->is_plain && !pool->is_default;
+    if (pool)
+        pool->asked = true;
+    cus_lock_give(&pools_lock);
+    if (ask)
+        ask_default(named, device);
+    return far ? NULL : pool;
 }
 
 /* The pool from which the program allocates. NULL: unknown. */
 struct cus_pool *cus_pools_find(struct cus_context *context, CUmemoryPool named) {
     const struct cus_driver *driver = cus_process.driver;
+    if (named)
+        return find_named(named);
     cus_lock_take(&pools_lock);
-    struct cus_pool *pool = named                          ? pool_of(named)
-                            : context->pool_epoch == epoch ? context->pool
-                                                           : NULL;
+    struct cus_pool *pool = context->pool_epoch == epoch ? context->pool : NULL;
     uint32_t asked = epoch;
     cus_lock_give(&pools_lock);
-    if (pool || named || !driver->cuDeviceGetMemPool || !driver->cuDeviceGetDefaultMemPool)
+    if (pool || !driver->cuDeviceGetMemPool || !driver->cuDeviceGetDefaultMemPool)
         return pool;
     CUdevice device;
     CUmemoryPool current = NULL, first = NULL;
@@ -147,7 +195,7 @@ static struct user *another(struct cus_pool *pool, const struct cus_engine *engi
 }
 
 static bool is_alone(struct cus_pool *pool, const struct cus_engine *engine) {
-    return pool->is_default && !pool->lost && !another(pool, engine);
+    return (pool->is_default || pool->is_plain) && !pool->lost && !another(pool, engine);
 }
 
 /* Asks one other stream now and then whether it is idle. If it is, and did not use the pool
@@ -232,8 +280,11 @@ void cus_pools_add(struct cus_pool *pool, uint64_t address, uint64_t bytes) {
         }
     }
     if (entry) {
+        if (entry->pool)
+            entry->pool->n_live--;
         entry->bytes = bytes;
         entry->pool = pool;
+        pool->n_live++;
     }
     cus_lock_give(&pools_lock);
 }
@@ -244,14 +295,13 @@ bool cus_pools_reuse(struct cus_engine *engine, struct cus_pool *pool, uint64_t 
                      uint64_t *address) {
     struct cus_frees *frees = &engine->frees;
     uint32_t last = frees->n > NEAR ? frees->n - NEAR : 0;
-    if (engine->free_pool != pool || cus_program_captures(engine->context))
+    if (cus_program_captures(engine->context))
         return false;
     for (uint32_t i = frees->n; i-- > last;) {
-        if (frees->of[i].bytes != bytes)
+        if (frees->of[i].bytes != bytes || frees->of[i].pool != pool)
             continue;
         *address = frees->of[i].address;
         memmove(&frees->of[i], &frees->of[i + 1], (--frees->n - i) * sizeof *frees->of);
-        engine->free_bytes -= bytes;
         engine->counters.frees_reused++;
         cus_pools_made(1);
         cus_lock_take(&pools_lock);
@@ -286,11 +336,13 @@ static void forget(struct live *entry) {
 static void forget_all(void) {
     struct live *entry, *next;
     HASH_ITER(hh, live, entry, next) {
+        entry->pool->n_live--;
         forget(entry);
     }
 }
 
-/* Takes the allocation out of the table. NULL: it is not known to live. */
+/* Takes the allocation out of the table. NULL: it is not known to live. The pool's entry stays up
+ * to cus_pools_let_go. */
 struct cus_pool *cus_pools_take_out(uint64_t address, uint64_t *bytes) {
     struct live *entry;
     struct cus_pool *pool = NULL;
@@ -303,6 +355,12 @@ struct cus_pool *cus_pools_take_out(uint64_t address, uint64_t *bytes) {
     }
     cus_lock_give(&pools_lock);
     return pool;
+}
+
+void cus_pools_let_go(struct cus_pool *pool) {
+    cus_lock_take(&pools_lock);
+    pool->n_live--;
+    cus_lock_give(&pools_lock);
 }
 
 /* Memory of a pool that is unknown may be of any. */
@@ -319,15 +377,15 @@ void cus_pools_note_unknown(struct cus_engine *engine) {
 
 /* How many bytes of frees may be deferred: what the pool has idle, and a part of the most that it
  * ever had. */
-static uint64_t bound_of(struct cus_pool *pool) {
+static uint64_t bound_of(struct cus_pool *pool, CUmemoryPool handle) {
     const struct cus_driver *driver = cus_process.driver;
     cuuint64_t reserved = 0, used = 0;
     struct cus_relaxed relaxed = cus_relax(driver);
     bool told = driver->cuMemPoolGetAttribute &&
-                driver->cuMemPoolGetAttribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+                driver->cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
                                               &reserved) == CUDA_SUCCESS &&
-                driver->cuMemPoolGetAttribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
-                                              &used) == CUDA_SUCCESS;
+                driver->cuMemPoolGetAttribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) ==
+                    CUDA_SUCCESS;
     cus_relax_end(driver, relaxed);
     if (!told)
         return 0;
@@ -340,14 +398,15 @@ static uint64_t bound_of(struct cus_pool *pool) {
 static bool has_place(struct cus_engine *engine, struct cus_pool *pool, uint64_t bytes) {
     struct cus_frees *frees = &engine->frees;
     if (!cus_process.driver->cuMemFreeAsync || frees->n == CUS_FREES_MAX ||
-        (frees->n && engine->free_pool != pool) ||
         (!frees->of && !(frees->of = cus_mem_grow(CUS_FREES_MAX * sizeof *frees->of))))
         return false;
     cus_lock_take(&pools_lock);
+    note_use(pool, engine);
     bool allowed = is_alone(pool, engine) && !pool->watched && !exhausted;
     bool ask = allowed && !pool->deferred;
+    CUmemoryPool handle = pool->handle; /* it stays while the engine's lock is held */
     cus_lock_give(&pools_lock);
-    uint64_t bound = ask ? bound_of(pool) : 0;
+    uint64_t bound = ask ? bound_of(pool, handle) : 0;
     cus_lock_take(&pools_lock);
     if (ask)
         pool->bound = bound, pool->taken = 0;
@@ -362,9 +421,7 @@ bool cus_pools_defer(struct cus_engine *engine, struct cus_pool *pool, uint64_t 
                      uint64_t bytes) {
     if (!has_place(engine, pool, bytes))
         return false;
-    engine->frees.of[engine->frees.n++] = (struct cus_block){address, bytes};
-    engine->free_bytes += bytes;
-    engine->free_pool = pool;
+    engine->frees.of[engine->frees.n++] = (struct cus_block){address, bytes, pool};
     engine->counters.frees++;
     __atomic_add_fetch(&cus_process.frees, 1, __ATOMIC_ACQ_REL);
     return true;
@@ -374,9 +431,9 @@ void cus_pools_settle(struct cus_engine *engine) {
     if (!engine->frees.n)
         return;
     cus_lock_take(&pools_lock);
-    engine->free_pool->deferred -= engine->free_bytes;
+    for (uint32_t i = 0; i < engine->frees.n; i++)
+        engine->frees.of[i].pool->deferred -= engine->frees.of[i].bytes;
     cus_lock_give(&pools_lock);
-    engine->free_bytes = 0;
 }
 
 /* ---- what others see and change ---- */
@@ -405,13 +462,73 @@ void cus_engine_pool_numbers(void) {
 
 void cus_engine_pool_memory_gone(uint64_t address) {
     uint64_t bytes;
-    cus_pools_take_out(address, &bytes);
+    struct cus_pool *pool = cus_pools_take_out(address, &bytes);
+    if (pool)
+        cus_pools_let_go(pool);
 }
 
+/* Whether the program's pools outlive a context is not known for all ways in which one goes. */
 void cus_engine_pool_gone(void) {
     cus_lock_take(&pools_lock);
     forget_all();
+    for (unsigned i = 0; i < POOLS; i++)
+        pools[i].is_plain = false;
     epoch++; /* the device may have its default pool again */
+    cus_lock_give(&pools_lock);
+}
+
+/* As far as this header knows the properties, the rest being 0: a later CUDA may give that a
+ * meaning. */
+static bool like_default(const CUmemPoolProps *props) {
+    const CUmemPoolProps plain = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = props->location.id}};
+    return props->allocType == plain.allocType && props->handleTypes == plain.handleTypes &&
+           props->location.type == plain.location.type && !props->win32SecurityAttributes &&
+           !props->maxSize && !props->usage &&
+           memcmp(props->reserved, plain.reserved, sizeof plain.reserved) == 0;
+}
+
+void cus_engine_pool_made(CUmemoryPool handle, const CUmemPoolProps *props) {
+    bool plain = like_default(props);
+    cus_lock_take(&pools_lock);
+    struct cus_pool *pool = known(handle);
+    if (pool) /* of a pool that went unseen */
+        retire(pool);
+    pool = plain ? pool_of(handle) : NULL;
+    if (pool) {
+        pool->is_plain = true;
+        pool->device = props->location.id;
+    }
+    cus_lock_give(&pools_lock);
+}
+
+/* Behind this, no thread asks the driver about the pool: one that frees memory of it does so with
+ * its engine's lock held (has_place). */
+void cus_engine_pool_goes(CUmemoryPool handle) {
+    struct user users[USERS];
+    uint32_t n_users = 0;
+    cus_lock_take(&pools_lock);
+    struct cus_pool *pool = handle ? known(handle) : NULL;
+    if (pool && !pool->is_default) { /* which cannot be destroyed */
+        n_users = pool->n_users;
+        memcpy(users, pool->users, sizeof users);
+        retire(pool);
+    }
+    epoch++; /* the device may have its default pool again */
+    cus_lock_give(&pools_lock);
+    for (uint32_t i = 0; i < n_users; i++) {
+        cus_lock_take(&users[i].engine->lock);
+        cus_engine_unlock(users[i].engine);
+    }
+}
+
+void cus_engine_pool_shared(CUmemoryPool handle) {
+    cus_lock_take(&pools_lock);
+    struct cus_pool *pool = handle ? known(handle) : NULL;
+    if (pool)
+        pool->is_plain = false;
     cus_lock_give(&pools_lock);
 }
 

@@ -13,7 +13,8 @@ struct cus_pool *cus_pools_find(struct cus_context *context, CUmemoryPool named)
 bool cus_pools_note_use(struct cus_pool *pool, struct cus_engine *engine);
 /* The same, for an allocation, with what holds before it. */
 struct cus_pool_use {
-    bool alone; /* it is a default pool, and no other stream may have unfinished frees in it */
+    bool alone; /* it is a default pool or like one, and no other stream may have unfinished frees
+                 * in it */
     bool others_free; /* frees of another stream are deferred */
     bool may_reuse;   /* cus_pools_reuse may find memory */
 };
@@ -21,9 +22,11 @@ struct cus_pool_use cus_pools_use(struct cus_pool *pool, struct cus_engine *engi
 /* A stream without an engine (NULL), or one that frees unknown memory, may use any pool. */
 void cus_pools_note_unknown(struct cus_engine *engine);
 
-/* An allocation lives from here on, and no longer; NULL: it was not known to live. */
+/* An allocation lives from here on, and no longer; NULL: it was not known to live. Its pool may be
+ * destroyed meanwhile, and stays known up to cus_pools_let_go. */
 void cus_pools_add(struct cus_pool *pool, uint64_t address, uint64_t bytes);
 struct cus_pool *cus_pools_take_out(uint64_t address, uint64_t *bytes);
+void cus_pools_let_go(struct cus_pool *pool);
 
 /* An allocation was made. Below: may one of this size be made, while frees are deferred? The pool
  * may become larger than without deferred frees. */

@@ -224,11 +224,7 @@ struct cus_engine {
 
     struct cus_counters counters; /* lock */
     struct cus_shadow *shadow;    /* lock: mode verify only (check_launch.c) */
-    /* Lock: frees that are made behind the deferred or the submitted ops, `free_bytes` in all, of
-     * memory of `free_pool` (pools.c). */
-    struct cus_frees frees;
-    uint64_t free_bytes;
-    struct cus_pool *free_pool;
+    struct cus_frees frees;       /* lock: frees that are made behind the deferred ops (pools.c) */
     struct cus_engine *next_free;
     /* Numbers of the last record of an event that was deferred, was in front of the segment, was
      * submitted, and is issued (events.c). They never go back. Lock; `issued` is atomic. */

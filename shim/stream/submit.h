@@ -22,7 +22,8 @@ struct cus_frees {
     struct cus_block {
         CUdeviceptr address;
         uint64_t bytes;
-    } * of; /* CUS_FREES_MAX of them; NULL: none was deferred yet */
+        struct cus_pool *pool; /* until the free is about to be made */
+    } * of;                    /* CUS_FREES_MAX of them; NULL: none was deferred yet */
 };
 
 enum cus_submit_state {

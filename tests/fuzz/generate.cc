@@ -106,16 +106,17 @@ struct Maker {
     // deferred is cut there.
     void Surprise() {
         unsigned verb = r->Of<unsigned>(
-            {FUZZ_sync_stream,    FUZZ_sync_stream,  FUZZ_sync_context, FUZZ_query_until,
-             FUZZ_event,          FUZZ_event_until,  FUZZ_sync_d2h,     FUZZ_poll,
-             FUZZ_poll_copy,      FUZZ_host_gate,    FUZZ_alloc_free,   FUZZ_new_stream,
-             FUZZ_module_end,     FUZZ_extra_new,    FUZZ_capture,      FUZZ_d2h_pageable,
-             FUZZ_legacy_take,    FUZZ_take,         FUZZ_sleep,        FUZZ_sync_memset,
-             FUZZ_pinned_write,   FUZZ_register,     FUZZ_scratch,      FUZZ_pool,
-             FUZZ_second,         FUZZ_second_end,   FUZZ_value,        FUZZ_cross,
-             FUZZ_spin,           FUZZ_blocking_d2h, FUZZ_graph_launch, FUZZ_bad_launch,
-             FUZZ_func_attribute, FUZZ_limit,        FUZZ_sync_far,     FUZZ_give_far,
-             FUZZ_ring_far,       FUZZ_ring_take,    FUZZ_ring_read,    FUZZ_ring_new});
+            {FUZZ_sync_stream,  FUZZ_sync_stream, FUZZ_sync_context,   FUZZ_query_until,
+             FUZZ_event,        FUZZ_event_until, FUZZ_sync_d2h,       FUZZ_poll,
+             FUZZ_poll_copy,    FUZZ_host_gate,   FUZZ_alloc_free,     FUZZ_new_stream,
+             FUZZ_module_end,   FUZZ_extra_new,   FUZZ_capture,        FUZZ_d2h_pageable,
+             FUZZ_legacy_take,  FUZZ_take,        FUZZ_sleep,          FUZZ_sync_memset,
+             FUZZ_pinned_write, FUZZ_register,    FUZZ_scratch,        FUZZ_pool,
+             FUZZ_pool_own,     FUZZ_pool_change, FUZZ_second,         FUZZ_second_end,
+             FUZZ_value,        FUZZ_cross,       FUZZ_spin,           FUZZ_blocking_d2h,
+             FUZZ_graph_launch, FUZZ_bad_launch,  FUZZ_func_attribute, FUZZ_limit,
+             FUZZ_sync_far,     FUZZ_give_far,    FUZZ_ring_far,       FUZZ_ring_take,
+             FUZZ_ring_read,    FUZZ_ring_new});
         if (faults && MakesGraphs(verb)) {
             return;
         }
@@ -227,7 +228,7 @@ struct Maker {
                 Op(forks->Of<unsigned>({FUZZ_chain, FUZZ_chain, FUZZ_memset32, FUZZ_d2h_pinned,
                                         FUZZ_h2d_pageable, FUZZ_query, FUZZ_query_until,
                                         FUZZ_sync_stream, FUZZ_event, FUZZ_ring_read, FUZZ_take,
-                                        FUZZ_host_func, FUZZ_pool, FUZZ_new_stream}),
+                                        FUZZ_host_func, FUZZ_pool, FUZZ_pool_own, FUZZ_new_stream}),
                    side);
             op.every = static_cast<uint8_t>(forks->Chance(30) ? 1 : 2 + forks->Below(6));
             op.phase = static_cast<uint8_t>(forks->Below(op.every));

@@ -37,6 +37,8 @@ struct lane {
     unsigned *page_in, *page_out;             /* pageable, a page each */
     unsigned *scratch;                        /* pinned, comes and goes */
     CUdeviceptr extra;                        /* device memory that comes and goes */
+    CUmemoryPool pool;                        /* of the verbs pool_own and pool_change */
+    CUdeviceptr kept;                         /* of a pool, which may be gone */
     unsigned extra_words, called, flag_value;
     CUevent made, taken, other, timed[2];
     CUevent ring[RING];   /* of the verbs ring_*; each second one is untimed */
@@ -1014,6 +1016,71 @@ static void op_pool(struct turn *t) {
     do_copy(t, t->y, p, t->n);
     note(t, cuMemFreeAsync(p, t->l->s));
 }
+/*@ part op_pool_own */
+/* The same in a pool of the lane's own. Some memory is kept, and used and freed at a later turn. */
+static void op_pool_own(struct turn *t) {
+    struct lane *l = t->l;
+    CUdeviceptr p = 0;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    if (t->m->capturing || (!l->pool && note(t, cuMemPoolCreate(&l->pool, &props)) != CUDA_SUCCESS))
+        return;
+    if (note(t, cuMemAllocFromPoolAsync(&p, 1024u << t->v % 2, l->pool, l->s)) != CUDA_SUCCESS)
+        return;
+    note(t, cuMemsetD32Async(p, t->v, WORDS, l->s));
+    if (t->v % 7 == 6) {
+        CUmemoryPool of = NULL;
+        note(t, cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+        note(t, (CUresult)(of == l->pool));
+    }
+    do_fill(t, p, t->v, t->n);
+    note(t, cuMemcpyDtoDAsync(t->x, p, (size_t)t->n * 4, l->s));
+    do_chain(t, p, 3, t->v, t->n);
+    do_copy(t, t->y, p, t->n);
+    if (l->kept) {
+        do_chain(t, l->kept, 5, t->v, t->n);
+        do_copy(t, t->x, l->kept, t->n);
+        note(t, cuMemFreeAsync(l->kept, l->s));
+    }
+    l->kept = t->v % 5 ? 0 : p;
+    if (!l->kept)
+        note(t, cuMemFreeAsync(p, l->s));
+}
+/*@ part op_pool_change */
+/* The lane's pool becomes the device's, is looked at, changed, or goes. */
+static void op_pool_change(struct turn *t) {
+    CUmemoryPool pool = t->l->pool;
+    cuuint64_t used = 0;
+    int on = t->v / 6 % 2;
+    if (t->m->capturing || !pool)
+        return;
+    switch (t->v % 6) {
+    case 0:
+        note(t, cuMemPoolDestroy(pool));
+        t->l->pool = NULL;
+        break;
+    case 1:
+        if (on)
+            note(t, cuDeviceGetDefaultMemPool(&pool, 0));
+        note(t, cuDeviceSetMemPool(0, pool));
+        break;
+    case 2:
+        note(t, on ? cuMemPoolTrimTo(pool, 0)
+                   : cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &on));
+        break;
+    case 3:
+    case 4:
+        note(t, cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+        note(t, (CUresult)(used / 512));
+        break;
+    default:
+        if (!t->l->kept)
+            break;
+        note(t, on ? cuMemFree(t->l->kept) : cuMemFreeAsync(t->l->kept, t->l->s));
+        note(t, cuMemFreeAsync(t->l->kept, t->l->s)); /* a second time: refused */
+        t->l->kept = 0;
+    }
+}
 /*@ part op_capture */
 /* A capture from begin to end, launched twice and thrown away while it may still run. */
 static void op_capture(struct turn *t) {
@@ -1567,6 +1634,10 @@ static void lane_free(struct lane *l) {
     for (unsigned b = 0; b < BUFFERS; b++)
         MUST(cuMemFree(l->buffer[b]));
     MUST(cuMemFree(l->given));
+    if (l->kept)
+        MUST(cuMemFree(l->kept));
+    if (l->pool)
+        MUST(cuMemPoolDestroy(l->pool));
     if (l->extra)
         MUST(cuMemFree(l->extra));
     if (l->scratch)

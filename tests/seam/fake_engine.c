@@ -347,6 +347,15 @@ void cus_engine_pool_memory_gone(uint64_t address) {
 void cus_engine_pool_gone(void) {
     seam_log("engine pool_gone");
 }
+void cus_engine_pool_made(CUmemoryPool pool, const CUmemPoolProps *props) {
+    seam_log("engine pool_made %llx %d", (unsigned long long)(uintptr_t)pool, props->location.id);
+}
+void cus_engine_pool_goes(CUmemoryPool pool) {
+    seam_log("engine pool_goes %llx", (unsigned long long)(uintptr_t)pool);
+}
+void cus_engine_pool_shared(CUmemoryPool pool) {
+    seam_log("engine pool_shared %llx", (unsigned long long)(uintptr_t)pool);
+}
 void cus_engine_pool_set(void) {
     seam_log("engine pool_set");
 }

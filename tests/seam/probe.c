@@ -223,6 +223,11 @@ static void kinds(void) {
     CALL(cuPointerGetAttribute, (word)&given, (word)7, (word)0x1000); /* BUFFER_ID */
     CALL(cuMemPoolGetAttribute, (word)0x70, (word)7, (word)&given);   /* USED_MEM_CURRENT */
     CALL(cuMemPoolGetAttribute, (word)0x70, (word)8, (word)&given);   /* USED_MEM_HIGH */
+    word pool = 0x70, props[11] = {1, 3ull << 32 | 1}; /* pinned memory of device 3 */
+    CALL(cuMemPoolCreate, (word)&pool, (word)props);
+    fake_result("cuMemPoolCreate", 1);
+    CALL(cuMemPoolCreate, (word)&pool, (word)props);
+    CALL(cuMemPoolExportToShareableHandle, (word)made, (word)0x70, (word)1, (word)0);
     CALL(cuMemPoolDestroy, (word)0x70);
     CALL(cuStreamDestroy_v2, (word)0x51);
     CALL(cuModuleUnload, (word)0x3);

@@ -361,62 +361,65 @@ TEST_F(Seam, CallsThatNameAnEventComeBehindItsRecord) {
 TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
     EXPECT_EQ(
         Run("SEAM_PROBE", "kinds").Story(),
-        (Strings{// A stream that is ready ends the step; one that is not flushes what the host
-                 // waits for.
-                 "engine flush S cuStreamQuery 51:legacy", "cuda cuStreamQuery",
-                 "engine step_end 51:legacy", "engine flush S cuStreamQuery 51:legacy",
-                 "cuda cuStreamQuery", "engine flush T cuStreamQuery 51:legacy",
-                 // An event that is ready costs nothing.
-                 "engine event_seen e cuEventQuery", "cuda cuEventQuery",
-                 "engine event_seen e cuEventQuery", "cuda cuEventQuery",
-                 "engine flush T cuEventQuery -",
-                 // What makes the host wait ends the step before it does.
-                 "engine flush T cuEventSynchronize -", "engine event_seen e cuEventSynchronize",
-                 "engine step_end -", "cuda cuEventSynchronize",
-                 "engine flush CT cuCtxSynchronize -", "engine step_end -", "cuda cuCtxSynchronize",
-                 "engine flush T cuMemcpyHtoD_v2 0:legacy", "engine step_end 0:legacy",
-                 "cuda cuMemcpyHtoD_v2",
-                 // Ends of lives: the engine forgets before the driver does.
-                 "engine flush P cuMemFree_v2 -", "engine memory_gone", "cuda cuMemFree_v2",
-                 "engine free 1000 51:legacy", "engine flush S cuMemFreeAsync 51:legacy",
-                 "cuda cuMemFreeAsync", "engine alloc_begins 64 51:legacy",
-                 "engine flush S cuMemAllocAsync 51:legacy", "cuda cuMemAllocAsync",
-                 "engine alloc_made 2000 64",
-                 // What shows memory, and what a deferred or reused block would show.
-                 "engine shows cuPointerGetAttribute", "cuda cuPointerGetAttribute",
-                 "engine shows cuPointerGetAttribute", "engine pool_numbers",
-                 "cuda cuPointerGetAttribute", "engine flush P cuMemPoolGetAttribute -",
-                 "cuda cuMemPoolGetAttribute", "engine flush P cuMemPoolGetAttribute -",
-                 "engine pool_watched 70", "cuda cuMemPoolGetAttribute",
-                 "engine flush P cuMemPoolDestroy -", "engine memory_gone", "engine pool_gone",
-                 "cuda cuMemPoolDestroy", "engine flush S cuStreamDestroy_v2 51:legacy",
-                 "engine stream_gone 51:legacy", "cuda cuStreamDestroy_v2",
-                 "engine flush P cuModuleUnload -", "engine code_gone", "cuda cuModuleUnload",
-                 "engine flush P cuDevicePrimaryCtxReset_v2 -", "engine context_gone",
-                 "cuda cuDevicePrimaryCtxReset_v2",
-                 // Handles are known from the call that made them.
-                 "engine flush P cuModuleGetFunction -", "cuda cuModuleGetFunction",
-                 "engine note_handle f1 function", "engine flush P cuLibraryGetKernel -",
-                 "cuda cuLibraryGetKernel", "engine note_handle e1 kernel",
-                 "engine flush P cuLibraryEnumerateKernels -", "cuda cuLibraryEnumerateKernels",
-                 "cuda cuLibraryGetKernelCount", "engine note_handle e2 kernel",
-                 "engine note_handle e3 kernel", "engine flush P cuKernelGetFunction -",
-                 "cuda cuKernelGetFunction", "engine note_handle f2 function",
-                 // Captures.
-                 "engine flush P cuStreamBeginCapture_v2 51:legacy", "cuda cuStreamBeginCapture_v2",
-                 "engine capture_began 51:legacy", "cuda cuStreamEndCapture",
-                 "engine capture_ended 51:legacy",
-                 // State that launches read; the old launch API; texture references.
-                 "engine flush P cuCtxSetLimit -", "cuda cuCtxSetLimit",
-                 "engine function_changed 0", "engine stream_changed -",
-                 "engine flush P cuLaunchGrid -", "engine taint f1", "cuda cuLaunchGrid",
-                 "engine flush P cuModuleGetTexRef -", "engine taint 0", "cuda cuModuleGetTexRef",
-                 "engine flush T cuGraphLaunch 51:legacy", "cuda cuGraphLaunch",
-                 // Getters: the engine decides whether one flushes, or it passes.
-                 "engine getter cuCtxGetLimit", "cuda cuCtxGetLimit", "cuda cuModuleGetLoadingMode",
-                 // The stream is the eighth argument and lies on the stack.
-                 "engine flush S cuMemcpyBatchAsync_v2 52:legacy", "cuda cuMemcpyBatchAsync_v2",
-                 "engine drain"}));
+        (Strings{
+            // A stream that is ready ends the step; one that is not flushes what the host
+            // waits for.
+            "engine flush S cuStreamQuery 51:legacy", "cuda cuStreamQuery",
+            "engine step_end 51:legacy", "engine flush S cuStreamQuery 51:legacy",
+            "cuda cuStreamQuery", "engine flush T cuStreamQuery 51:legacy",
+            // An event that is ready costs nothing.
+            "engine event_seen e cuEventQuery", "cuda cuEventQuery",
+            "engine event_seen e cuEventQuery", "cuda cuEventQuery",
+            "engine flush T cuEventQuery -",
+            // What makes the host wait ends the step before it does.
+            "engine flush T cuEventSynchronize -", "engine event_seen e cuEventSynchronize",
+            "engine step_end -", "cuda cuEventSynchronize", "engine flush CT cuCtxSynchronize -",
+            "engine step_end -", "cuda cuCtxSynchronize", "engine flush T cuMemcpyHtoD_v2 0:legacy",
+            "engine step_end 0:legacy", "cuda cuMemcpyHtoD_v2",
+            // Ends of lives: the engine forgets before the driver does.
+            "engine flush P cuMemFree_v2 -", "engine memory_gone", "cuda cuMemFree_v2",
+            "engine free 1000 51:legacy", "engine flush S cuMemFreeAsync 51:legacy",
+            "cuda cuMemFreeAsync", "engine alloc_begins 64 51:legacy",
+            "engine flush S cuMemAllocAsync 51:legacy", "cuda cuMemAllocAsync",
+            "engine alloc_made 2000 64",
+            // What shows memory, and what a deferred or reused block would show.
+            "engine shows cuPointerGetAttribute", "cuda cuPointerGetAttribute",
+            "engine shows cuPointerGetAttribute", "engine pool_numbers",
+            "cuda cuPointerGetAttribute", "engine flush P cuMemPoolGetAttribute -",
+            "cuda cuMemPoolGetAttribute", "engine flush P cuMemPoolGetAttribute -",
+            "engine pool_watched 70", "cuda cuMemPoolGetAttribute",
+            "engine flush P cuMemPoolCreate -", "cuda cuMemPoolCreate", "engine pool_made 70 3",
+            "engine flush P cuMemPoolCreate -", "cuda cuMemPoolCreate",
+            "engine flush P cuMemPoolExportToShareableHandle -", "engine pool_shared 70",
+            "cuda cuMemPoolExportToShareableHandle", "engine flush P cuMemPoolDestroy -",
+            "engine memory_gone", "engine pool_goes 70", "cuda cuMemPoolDestroy",
+            "engine flush S cuStreamDestroy_v2 51:legacy", "engine stream_gone 51:legacy",
+            "cuda cuStreamDestroy_v2", "engine flush P cuModuleUnload -", "engine code_gone",
+            "cuda cuModuleUnload", "engine flush P cuDevicePrimaryCtxReset_v2 -",
+            "engine context_gone", "cuda cuDevicePrimaryCtxReset_v2",
+            // Handles are known from the call that made them.
+            "engine flush P cuModuleGetFunction -", "cuda cuModuleGetFunction",
+            "engine note_handle f1 function", "engine flush P cuLibraryGetKernel -",
+            "cuda cuLibraryGetKernel", "engine note_handle e1 kernel",
+            "engine flush P cuLibraryEnumerateKernels -", "cuda cuLibraryEnumerateKernels",
+            "cuda cuLibraryGetKernelCount", "engine note_handle e2 kernel",
+            "engine note_handle e3 kernel", "engine flush P cuKernelGetFunction -",
+            "cuda cuKernelGetFunction", "engine note_handle f2 function",
+            // Captures.
+            "engine flush P cuStreamBeginCapture_v2 51:legacy", "cuda cuStreamBeginCapture_v2",
+            "engine capture_began 51:legacy", "cuda cuStreamEndCapture",
+            "engine capture_ended 51:legacy",
+            // State that launches read; the old launch API; texture references.
+            "engine flush P cuCtxSetLimit -", "cuda cuCtxSetLimit", "engine function_changed 0",
+            "engine stream_changed -", "engine flush P cuLaunchGrid -", "engine taint f1",
+            "cuda cuLaunchGrid", "engine flush P cuModuleGetTexRef -", "engine taint 0",
+            "cuda cuModuleGetTexRef", "engine flush T cuGraphLaunch 51:legacy",
+            "cuda cuGraphLaunch",
+            // Getters: the engine decides whether one flushes, or it passes.
+            "engine getter cuCtxGetLimit", "cuda cuCtxGetLimit", "cuda cuModuleGetLoadingMode",
+            // The stream is the eighth argument and lies on the stack.
+            "engine flush S cuMemcpyBatchAsync_v2 52:legacy", "cuda cuMemcpyBatchAsync_v2",
+            "engine drain"}));
 }
 
 TEST_F(Seam, OnlyTheLastReleaseOfAPrimaryContextEndsIt) {

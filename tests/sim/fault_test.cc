@@ -59,6 +59,7 @@ const std::vector<Program> kPrograms = {
     {"fork_layers", {"--steps", "12"}, "", "eager = no_such_kernel\n"},
     // Frees that are deferred (no rule matches; with one, only the library's own calls fail).
     {"pool_loop", {"--steps", "12"}, "", "eager = no_such_kernel\n"},
+    {"pool_changes", {"--steps", "24"}, "", "eager = no_such_kernel\n"},
     // Nothing is built while such a kernel may wait, and whether it does is asked.
     {"spin_pair", {}, "", "never_defer = spin_until\n"},
 };

@@ -73,17 +73,52 @@ std::string Text(const Json &json, const std::string &key) {
 // All kinds of ops, patched and built nodes, forked streams, memory of all kinds that can be set
 // back.
 TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
-    for (
-        const char *name :
-        {"steady",          "decode_loop",       "growing_grid",  "batch_sizes",   "memsets",
-         "copies",          "copies_registered", "pool_memory",   "free_reuse",    "diverge_insert",
-         "cooperative",     "launch_ex",         "extra_form",    "many_params",   "two_contexts",
-         "legacy_blocking", "module_reload",     "primary_reset", "fork",          "event_loop",
-         "event_reuse",     "event_recreate",    "event_graphs",  "event_capture", "fork_layers",
-         "fork_events",     "fork_wait_stream",  "fork_two",      "fork_nested",   "fork_open",
-         "fork_old",        "fork_moves",        "fork_priority", "fork_blocking", "fork_diverge",
-         "fork_capture",    "fork_memory",       "fork_free",     "fork_again",    "fork_given",
-         "fork_waits",      "exit_forked",       "memsets_2d"}) {
+    for (const char *name : {"steady",
+                             "decode_loop",
+                             "growing_grid",
+                             "batch_sizes",
+                             "memsets",
+                             "memsets_2d",
+                             "copies",
+                             "copies_registered",
+                             "pool_memory",
+                             "pool_loop",
+                             "pool_own",
+                             "pool_changes",
+                             "free_reuse",
+                             "diverge_insert",
+                             "cooperative",
+                             "launch_ex",
+                             "extra_form",
+                             "many_params",
+                             "two_contexts",
+                             "legacy_blocking",
+                             "module_reload",
+                             "primary_reset",
+                             "fork",
+                             "event_loop",
+                             "event_reuse",
+                             "event_recreate",
+                             "event_graphs",
+                             "event_capture",
+                             "fork_layers",
+                             "fork_events",
+                             "fork_wait_stream",
+                             "fork_two",
+                             "fork_nested",
+                             "fork_open",
+                             "fork_old",
+                             "fork_moves",
+                             "fork_priority",
+                             "fork_blocking",
+                             "fork_diverge",
+                             "fork_capture",
+                             "fork_memory",
+                             "fork_free",
+                             "fork_again",
+                             "fork_given",
+                             "fork_waits",
+                             "exit_forked"}) {
         SCOPED_TRACE(name);
         Verified v = Undisturbed(name);
         EXPECT_GT(v.report.Number("verified"), 5);
@@ -156,6 +191,55 @@ TEST(Verify, ADroppedOpIsFound) {
         << v.run.result.err;
     EXPECT_EQ(v.run.stats.Number("issued.in_graphs"), 0); // no such graph is used
     EXPECT_STATS(v.run);
+}
+
+// An allocation and a free around each launch.
+Outcome WithMemory(const std::string &mode, const std::string &report, const std::string &plant) {
+    Setting setting;
+    setting.preload = true;
+    setting.timeout_s = 120;
+    setting.env = {{"CUSIM_DELAY_US", "0"},
+                   {"CUSIM_KERNELS", Runfile("harness/bench/libhostloop_kernels.so")},
+                   {"CUSPLICE_DEMOTE", "no"},
+                   {"CUSPLICE_HOLD_US", "1000000"},
+                   {"CUSPLICE_MODE", mode},
+                   {"CUSPLICE_VERIFY_PLANT", plant},
+                   {"CUSPLICE_VERIFY_REPORT", report}};
+    Outcome run = RunProgram({Runfile("harness/bench/hostloop_driver"), "--alloc", "--stream",
+                              "nonblocking", "--launches", "120", "--steps", "60"},
+                             setting);
+    EXPECT_EQ(run.result.status, 0) << run.Describe();
+    return run;
+}
+
+// Frees are deferred as in other modes, so that segments are those of other modes.
+TEST(Verify, SegmentsWithDeferredFreesAreVerifiedWhole) {
+    const std::string report = TempDir() + "/memory.json";
+    Outcome graphs = WithMemory("piecewise", report, "none");
+    Verified v;
+    for (int more = 0; more < 5 && (more == 0 || Interrupted(v) > 0); more++) {
+        v.run = WithMemory("verify", report, "none");
+        v.report = ParseJson(ReadFile(report));
+        ASSERT_TRUE(v.report.valid);
+    }
+    double launches = ParseJson(graphs.result.out).Number("issued");
+    EXPECT_GT(graphs.stats.Number("issued.in_graphs") / launches, 0.5);
+    EXPECT_NEAR(v.run.stats.Number("issued.in_graphs") / launches,
+                graphs.stats.Number("issued.in_graphs") / launches, 0.01);
+    EXPECT_GE(v.run.stats.Number("reused_frees") / launches, 0.4);
+    EXPECT_EQ(ParseJson(v.run.result.out).text.at("checksum"),
+              ParseJson(graphs.result.out).text.at("checksum"));
+    EXPECT_GT(Launches(v), 0);
+    EXPECT_EQ(v.report.Number("equal"), Launches(v));
+    ExpectSum(v);
+
+    v.run = WithMemory("verify", report, "dropped");
+    v.report = ParseJson(ReadFile(report));
+    EXPECT_EQ(ParseJson(v.run.result.out).text.at("checksum"),
+              ParseJson(graphs.result.out).text.at("checksum"));
+    EXPECT_GT(v.report.Number("planted"), 0);
+    EXPECT_EQ(v.report.Number("different"), v.report.Number("planted"));
+    EXPECT_EQ(v.run.stats.Number("issued.in_graphs"), 0);
 }
 
 TEST(Verify, TwoSwappedOpsAreFound) {

@@ -3,10 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "shim/api/api.h"
+
+extern "C" {
+#include "shim/verify/gate.h"
+#include "shim/verify/memory.h"
+}
 
 using fake::Counters;
 using fake::driver;
@@ -17,7 +26,9 @@ CUmemoryPool Pool(uintptr_t number) {
     return reinterpret_cast<CUmemoryPool>(number);
 }
 CUmemoryPool current_pool;
+CUdevice current_device;
 uint64_t reserved, used;
+std::function<void()> asked; // of a pool, in the midst of the driver's call
 
 std::string FreeLine(uint64_t address) {
     return "free " + std::to_string(address);
@@ -32,15 +43,18 @@ class Pools : public fake::ProgramTest {
   protected:
     void SetUp() override {
         fake::Reset();
-        ASSERT_TRUE(
-            fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}}));
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"},
+                                       {"CUSPLICE_SEGMENT_MAX", "4"},
+                                       {"CUSPLICE_MODE", mode_}}));
         ProgramTest::SetUp();
         current_pool = Pool(0x70);
         reserved = 32 << 20;
         used = 0;
         cus_driver &t = driver().table;
+        current_device = 0;
+        asked = [] {};
         t.cuCtxGetDevice = [](CUdevice *device) {
-            *device = 0;
+            *device = current_device;
             return CUDA_SUCCESS;
         };
         t.cuDeviceGetDefaultMemPool = [](CUmemoryPool *pool, CUdevice) {
@@ -52,6 +66,7 @@ class Pools : public fake::ProgramTest {
             return CUDA_SUCCESS;
         };
         t.cuMemPoolGetAttribute = [](CUmemoryPool, CUmemPool_attribute id, void *value) {
+            asked();
             *static_cast<cuuint64_t *>(value) =
                 id == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? reserved : used;
             return CUDA_SUCCESS;
@@ -64,6 +79,8 @@ class Pools : public fake::ProgramTest {
         ProgramTest::TearDown();
         fake::EndEngine();
     }
+
+    std::string mode_ = "piecewise";
 
     // As the hook makes the calls (hook/around.c). The next address differs from all before.
     uint64_t Alloc(uint64_t bytes, CUmemoryPool pool = nullptr, CUstream stream = nullptr) {
@@ -87,6 +104,19 @@ class Pools : public fake::ProgramTest {
         if (how != CUS_FREE_DEFERRED)
             Free(address, ref.handle);
         return how;
+    }
+
+    // Is a free of memory of the pool deferred behind launches, and does neither it nor the
+    // allocation cut?
+    bool IsTakenIn(CUmemoryPool pool = nullptr) {
+        Learn();
+        Launch(0);
+        uint64_t memory = Alloc(512, pool);
+        bool uncut = Issued() == 0;
+        cus_free how = FreeCall(memory);
+        EXPECT_EQ(uncut, how == CUS_FREE_DEFERRED);
+        Sync();
+        return uncut;
     }
 
     // Steps of eight launches that have two graphs in the end.
@@ -275,6 +305,231 @@ TEST_F(Pools, AnotherPoolThanTheDefaultOneIsFlushedFor) {
     Launch(0);
     Alloc(512);
     EXPECT_EQ(Issued(), 1u);
+}
+
+TEST_F(Pools, TheDefaultPoolIsTakenInByItsName) {
+    driver().table.cuDeviceGetDefaultMemPool = [](CUmemoryPool *pool, CUdevice) {
+        *pool = Pool(0x60);
+        return CUDA_SUCCESS;
+    };
+    EXPECT_TRUE(IsTakenIn(Pool(0x60)));
+    EXPECT_FALSE(IsTakenIn(Pool(0x50)));
+    driver().table.cuDeviceGetDefaultMemPool = nullptr;
+    EXPECT_FALSE(IsTakenIn(Pool(0x40)));
+}
+
+CUmemPoolProps Like(void (*change)(CUmemPoolProps *)) {
+    CUmemPoolProps props = {};
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    change(&props);
+    return props;
+}
+const CUmemPoolProps kPlain = Like([](CUmemPoolProps *) {});
+
+TEST_F(Pools, APoolThatTheProgramMadeLikeADefaultOneIsTakenIn) {
+    cus_engine_pool_made(Pool(0x90), &kPlain);
+    EXPECT_TRUE(IsTakenIn(Pool(0x90)));
+    EXPECT_FALSE(IsTakenIn(Pool(0xa0))) << "nobody saw it made";
+    current_pool = Pool(0x90);
+    cus_engine_pool_set();
+    EXPECT_TRUE(IsTakenIn()) << "the device's current pool";
+    cus_engine_pool_shared(Pool(0x90));
+    EXPECT_FALSE(IsTakenIn(Pool(0x90))) << "exported";
+}
+
+TEST_F(Pools, APoolThatIsNotLikeADefaultOneIsFlushedFor) {
+    const std::pair<const char *, CUmemPoolProps> pools[] = {
+        {"a largest size", Like([](CUmemPoolProps *p) { p->maxSize = 1 << 20; })},
+        {"for other processes", Like([](CUmemPoolProps *p) {
+             p->handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+         })},
+        {"on the host",
+         Like([](CUmemPoolProps *p) { p->location.type = CU_MEM_LOCATION_TYPE_HOST; })},
+        {"of a kind unknown",
+         Like([](CUmemPoolProps *p) { p->allocType = CU_MEM_ALLOCATION_TYPE_INVALID; })},
+        {"for a usage", Like([](CUmemPoolProps *p) { p->usage = 2; })},
+        {"of a later CUDA", Like([](CUmemPoolProps *p) { p->reserved[53] = 1; })},
+        {"of another device", Like([](CUmemPoolProps *p) { p->location.id = 1; })},
+    };
+    for (const auto &[what, props] : pools) {
+        cus_engine_pool_made(Pool(0x90), &kPlain);
+        cus_engine_pool_made(Pool(0x90), &props);
+        EXPECT_FALSE(IsTakenIn(Pool(0x90))) << what;
+    }
+    current_device = 1;
+    EXPECT_TRUE(IsTakenIn(Pool(0x90))) << "on its device";
+}
+
+// A stream's memory of one pool is no memory of another.
+TEST_F(Pools, MemoryIsUsedAgainByItsOwnPoolAlone) {
+    cus_engine_pool_made(Pool(0x90), &kPlain);
+    Learn();
+    uint64_t a = Alloc(512, Pool(0x90)), b = Alloc(512);
+    Launch(0);
+    EXPECT_EQ(FreeCall(a), CUS_FREE_DEFERRED);
+    EXPECT_NE(Alloc(512), a);
+    EXPECT_EQ(FreeCall(b), CUS_FREE_DEFERRED);
+    EXPECT_EQ(Alloc(512, Pool(0x90)), a);
+    EXPECT_NE(Alloc(512, Pool(0x90)), b);
+    EXPECT_EQ(Alloc(512), b);
+    EXPECT_EQ(Issued(), 0u);
+}
+
+TEST_F(Pools, MemoryOutlivesItsPoolAndIsFreedAtOnce) {
+    cus_engine_pool_made(Pool(0x90), &kPlain);
+    Learn();
+    uint64_t deferred = Alloc(512, Pool(0x90)), left = Alloc(1024, Pool(0x90));
+    uint64_t ours = Alloc(512);
+    Launch(0);
+    EXPECT_EQ(FreeCall(deferred), CUS_FREE_DEFERRED);
+    // As the hook of cuMemPoolDestroy does.
+    cus_engine_flush(CUS_SCOPE_P, nullptr, CUS_ROW_cuMemPoolDestroy);
+    cus_engine_pool_goes(Pool(0x90));
+    EXPECT_EQ(driver().journal.back(), FreeLine(deferred));
+    EXPECT_FALSE(IsTakenIn(Pool(0x90))) << "the driver refuses it";
+    // The next pool has its handle.
+    cus_engine_pool_made(Pool(0x90), &kPlain);
+    Learn();
+    Launch(0);
+    uint64_t memory = Alloc(1024, Pool(0x90));
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    EXPECT_EQ(FreeCall(left), CUS_FREE_FLUSH) << "of the pool that went";
+    EXPECT_EQ(driver().journal.back(), FreeLine(left));
+    Sync();
+    Launch(0);
+    EXPECT_NE(Alloc(1024, Pool(0x90)), left);
+    EXPECT_EQ(FreeCall(ours), CUS_FREE_DEFERRED) << "of the default pool, which stays";
+    EXPECT_TRUE(IsTakenIn(Pool(0x90)));
+}
+
+// The default pool cannot be destroyed: the call fails.
+TEST_F(Pools, ACallThatDestroysNothingChangesNothing) {
+    Learn();
+    uint64_t memory = Alloc(512);
+    cus_engine_pool_goes(Pool(0x70));
+    cus_engine_pool_goes(nullptr);
+    cus_engine_pool_goes(Pool(0xa0)); // nobody knows it
+    Launch(0);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    EXPECT_EQ(Issued(), 0u);
+}
+
+TEST_F(Pools, ManyPoolsComeAndGo) {
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    for (uintptr_t i = 1; i < 100; i++) {
+        cus_engine_pool_made(Pool(i << 8), &kPlain);
+        ASSERT_TRUE(IsTakenIn(Pool(i << 8))) << i;
+        cus_engine_alloc_made(&ref, Pool(i << 8), 0x5000, 64); // whose free nobody sees
+        cus_engine_pool_goes(Pool(i << 8));
+    }
+    // More at a time than are known: flushed for, until another one goes.
+    for (uintptr_t i = 1; i < 100; i++)
+        cus_engine_pool_made(Pool(i << 8), &kPlain);
+    EXPECT_TRUE(IsTakenIn(Pool(1 << 8)));
+    EXPECT_FALSE(IsTakenIn(Pool(99 << 8)));
+    cus_engine_pool_goes(Pool(1 << 8));
+    cus_engine_pool_made(Pool(99 << 8), &kPlain);
+    EXPECT_TRUE(IsTakenIn(Pool(99 << 8)));
+}
+
+// Another thread frees memory of the pool meanwhile: the driver is asked about the pool before it
+// goes, and not afterwards.
+TEST_F(Pools, APoolGoesBehindTheCallsThatAskAboutIt) {
+    cus_engine_pool_made(Pool(0x90), &kPlain);
+    Learn();
+    uint64_t memory = Alloc(512, Pool(0x90)), other = Alloc(512, Pool(0x90));
+    Launch(0);
+    std::thread destroys;
+    std::atomic<bool> gone{false};
+    asked = [&] {
+        if (!destroys.joinable())
+            destroys = std::thread([&] {
+                cus_engine_pool_goes(Pool(0x90));
+                gone = true;
+            });
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        EXPECT_FALSE(gone);
+    };
+    FreeCall(memory);
+    destroys.join();
+    asked = [] { ADD_FAILURE() << "the pool has gone"; };
+    EXPECT_EQ(FreeCall(other), CUS_FREE_FLUSH);
+}
+
+class VerifiedPools : public Pools {
+  protected:
+    VerifiedPools() { mode_ = "verify"; }
+
+    void SetUp() override {
+        Pools::SetUp();
+        cus_gate_enter();
+        // All memory is there, the freed too.
+        driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids,
+                                                   void **values, CUdeviceptr address) {
+            for (unsigned i = 0; i < n; i++) {
+                if (ids[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+                    *static_cast<CUmemorytype *>(values[i]) = CU_MEMORYTYPE_DEVICE;
+                else if (ids[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+                    *static_cast<CUdeviceptr *>(values[i]) = address;
+                else if (ids[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+                    *static_cast<size_t *>(values[i]) = 512;
+                else
+                    *static_cast<int *>(values[i]) = 0;
+            }
+            return CUDA_SUCCESS;
+        };
+    }
+
+    void TearDown() override {
+        cus_gate_leave();
+        Pools::TearDown();
+    }
+
+    static bool IsSaved(uint64_t address) {
+        CUcontext context = nullptr;
+        cus_range_list list = {};
+        driver().table.cuCtxGetCurrent(&context);
+        cus_memory_all(&driver().table, context, &list);
+        bool found = false;
+        for (uint32_t i = 0; i < list.n; i++)
+            found |= list.ranges[i].start == address;
+        cus_memory_free(&list);
+        return found;
+    }
+};
+
+// Mode verify saves what ops in front of a deferred free may write, and touches no memory once it
+// is freed.
+TEST_F(VerifiedPools, MemoryIsSavedUntilItIsFreed) {
+    Learn();
+    uint64_t memory = Alloc(512);
+    cus_engine_memory_made(memory);
+    Launch(0);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    EXPECT_TRUE(IsSaved(memory));
+    EXPECT_EQ(Alloc(512), memory);
+    EXPECT_TRUE(IsSaved(memory));
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_DEFERRED);
+    Sync();
+    EXPECT_EQ(driver().journal.back(), FreeLine(memory));
+    EXPECT_FALSE(IsSaved(memory));
+}
+
+TEST_F(Pools, WhetherThePoolOutlivesAContextIsNotGuessed) {
+    cus_engine_pool_made(Pool(0x90), &kPlain);
+    cus_engine_pool_gone();
+    EXPECT_FALSE(IsTakenIn(Pool(0x90)));
+    EXPECT_TRUE(IsTakenIn());
+    // Memory that is left there is nobody's: in the end its pool's place is free.
+    for (uintptr_t i = 0x100; i < 0x200; i++) {
+        cus_engine_pool_made(Pool(i), &kPlain);
+        Alloc(512, Pool(i));
+        cus_engine_pool_gone();
+        cus_engine_pool_goes(Pool(i));
+    }
+    cus_engine_pool_made(Pool(0x95), &kPlain);
+    EXPECT_TRUE(IsTakenIn(Pool(0x95)));
 }
 
 // The error of a free that is made later comes with the next op or wait (HAZARDS E4).
