@@ -94,7 +94,7 @@ std::vector<Case> MakeCases() {
         {"event_query", 40, "", "cuEventRecord", {}},
         {"event_loop", 70, "", "", {}},
         {"event_reuse", 60, "", "", kBranches},
-        {"event_recreate", 85, "", "", {}, true, {"--steps", "200"}},
+        {"event_recreate", 85, "", "", {}, true, {"--steps", "400"}},
         {"event_across", 40, "", "", {}},
         {"event_threads", 15, "", "", {}},
         {"event_elapsed", 70, "", "", {}},
