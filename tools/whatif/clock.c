@@ -15,6 +15,10 @@
 #include "tools/whatif/driver.h"
 #include "tools/whatif/steps.h"
 
+/* How much later than behind another one the GPU begins behind a graph with branches (H100, driver
+ * 580; tests/gpu/DRIVER.md, "Branches"). */
+enum { BRANCHES_SEAM = 4500 };
+
 /* An op that was asked for and has not gone out. */
 struct asked {
     uint32_t gpu_ns;
@@ -31,6 +35,7 @@ struct lane {
     } key;
     double end; /* of what was issued */
     double out; /* when what was submitted last is launched */
+    double seam; /* how much later the next op begins */
     bool ran, blocking;
     struct asked *asked; /* first come, first gone */
     size_t first, n, room;
@@ -176,7 +181,8 @@ static void run(struct lane *lane, struct asked op, double at, double gap) {
     else if (op.op != CST_OP_LAUNCH)
         gap += here.cost->gpu.memset_more;
     if (lane->ran)
-        begin = later(begin, lane->end + gap);
+        begin = later(begin, lane->end + gap + lane->seam);
+    lane->seam = 0;
     if (legacy)
         begin = later(begin, here.blocking_end);
     else if (lane->blocking)
@@ -314,8 +320,9 @@ static struct lane *first_asked(uint32_t thread) {
 }
 
 /* The ops of a graph run that is launched at `at`. Records without a node cost nothing. */
-static void run_graph(struct lane *home, uint32_t ops, uint32_t records, double at) {
+static void run_graph(struct lane *home, uint32_t ops, struct whatif_nodes nodes, double at) {
     double kernel = here.cost->gpu.graph_kernel;
+    uint32_t records = nodes.records - nodes.own;
     uint32_t thread = home->n ? home->asked[home->first].thread : 0;
     for (uint32_t i = 0; i < ops; i++) {
         struct lane *lane = home->n ? first_asked(thread) : NULL;
@@ -328,6 +335,7 @@ static void run_graph(struct lane *home, uint32_t ops, uint32_t records, double 
         records -= op.op == CST_OP_RECORD;
         run(lane, op, at, gap_ahead(op, kernel) + (i ? 0 : here.cost->gpu.graph_seam));
     }
+    home->seam = nodes.own ? BRANCHES_SEAM : 0;
 }
 
 void whatif_clock_graph(CUstream stream, struct whatif_nodes nodes) {
@@ -349,7 +357,7 @@ void whatif_clock_graph(CUstream stream, struct whatif_nodes nodes) {
         at = spend(ns);
     }
     cus_virtual_submit = false;
-    run_graph(lane, cus_virtual_ops, nodes.records - nodes.own, at);
+    run_graph(lane, cus_virtual_ops, nodes, at);
 }
 
 /* ---- steps ---- */

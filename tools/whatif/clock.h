@@ -19,7 +19,7 @@
  *   and of blocking streams holds.
  * - A wait for an event waits for the record of an event that was issued last. A wait that names
  *   no stream is for the stream that was used last.
- * - A graph with branches begins as any other one. Branches run side by side.
+ * - Branches of a graph run side by side as streams do.
  * - Queues never fill up. A program that polls asks as often as it did.
  * - A thread goes on behind what another thread did, as far as it was recorded behind it.
  * - What the engine would hand to its second thread counts as submitted, though a recorded

@@ -291,6 +291,47 @@ TEST(ModelGpu, RecordsOfEventsHaveNoTimes) {
     EXPECT_EQ(GpuOfAll(t), (Ints{0, -1, 1, -1, 2}));
 }
 
+// Two graphs with a branch each, and launches of the side stream by themselves. The GPU runs the
+// branches on streams 24 and 26, under the number of the graph's launch.
+TEST(ModelGpu, BranchesRunOnStreamsThatTheTraceDoesNotKnow) {
+    Made t([](Synth *s) {
+        Begin(s);
+        uint32_t wait = s->Wait(), record = s->Record();
+        s->GpuStream(1, 7);
+        s->GpuStream(2, 13);
+        s->Eager(2, 2, "observing", "observing"); // 0
+        for (int graph = 0; graph < 2; graph++) { // 1 to 6, 7 to 12
+            s->Op(1, 1);
+            s->Op(2, wait);
+            s->Op(2, 2);
+            s->Op(2, 2);
+            s->Op(2, record);
+            s->Op(1, 1);
+            s->Branch(2, 4);
+            s->Launch(1, 6, 1, CST_EXACT);
+        }
+        s->Eager(2, 2, "observing", "observing"); // 13
+        s->Gpu(13, CST_GPU_KERNEL, "b");
+        for (uint32_t graph = 1; graph < 3; graph++) {
+            auto node = [&](uint32_t stream, const char *name) {
+                cst_gpu *gpu = s->Gpu(stream, CST_GPU_KERNEL, name);
+                gpu->correlation = graph;
+                gpu->node = 9;
+            };
+            node(7, "a");
+            node(24, "b");
+            node(26, "b");
+            node(7, "a");
+        }
+        s->Gpu(24, CST_GPU_KERNEL, "b"); // of no graph of the program's
+        s->Gpu(13, CST_GPU_KERNEL, "b");
+    });
+    const int want[] = {0, 1, -1, 2, 3, -1, 4, 5, -1, 6, 7, -1, 8, 10};
+    for (uint32_t i = 0; i < 14; i++)
+        EXPECT_EQ(GpuOf(t, i), want[i]) << i;
+    EXPECT_EQ(t.m->gpu_known, 10u);
+}
+
 TEST(ModelGpu, WhatIsNoOpIsPassedOver) {
     Made t([](Synth *s) {
         Begin(s);
