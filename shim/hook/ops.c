@@ -108,7 +108,10 @@ static CUresult straight(CUresult result) {
               void **params_, void **extra_),                                                      \
              (f, gx, gy, gz, bx, by, bz, shared, stream_, params_, extra_),                        \
              cus_recorded_launch(f, (struct cus_dims){{gx, gy, gz, bx, by, bz, shared}}, stream_,  \
-                                 abi_, params_, extra_))                                           \
+                                 abi_, params_, extra_) ||                                         \
+                 (!extra_ &&                                                                       \
+                  cus_recorded_branch(f, (struct cus_dims){{gx, gy, gz, bx, by, bz, shared}},      \
+                                      stream_, abi_, params_)))                                    \
     /* Takes the calls that the assembly cannot send to the hot path: the library is not on,       \
      * the thread is inside a hook, or the params come in `extra`. */                              \
     FROM_ENTRY(other, symbol)                                                                      \

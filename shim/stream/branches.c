@@ -253,6 +253,7 @@ static struct cus_branch *fork_branch(struct cus_engine *home, struct cus_engine
          cus_process.driver->cuEventCreate(&branch->end, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS))
         return NULL;
     branch->engine = engine;
+    branch->traced_epoch = 0;
     branch->handle = engine->handle;
     branch->moves = moves;
     branch->step = home->ended;

@@ -61,6 +61,9 @@ enum {
     /* The share of ops in graphs grows if it is larger by one in so many ops than in the last
      * window. */
     GROWING = 64,
+    /* So many steps of one op in a row: that they repeat means nothing, for no segment has one op.
+     */
+    SINGLE_STEPS = 16,
     /* After so many demotions of a stream whose step had begun like a paying one, its plan is
      * cleared. */
     HEAD_TRIES = 3,
@@ -128,6 +131,8 @@ static void leave_alone(struct cus_engine *engine) {
                      demotion->sleep > closed ? demotion->sleep - closed : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->ignores_repeats, ignores_repeats, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->head_left, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->single_steps, 0, __ATOMIC_RELAXED);
+    engine->left_at_step = demotion->sleep;
     __atomic_store_n(&engine->demoted, demotion->sleep, __ATOMIC_RELAXED);
 }
 
@@ -187,7 +192,8 @@ static bool wasted(const struct cus_engine *engine, const struct cus_account *wi
 }
 
 /* Updates the stream's credit and patience by one window. True: the stream is to be demoted. */
-static bool loses(struct cus_engine *engine, const struct cus_account *window, uint64_t arrived) {
+static bool loses(struct cus_engine *engine, const struct cus_account *window, uint64_t arrived,
+                  uint64_t steps) {
     struct cus_demotion_state *demotion = &engine->demotion;
     int64_t balance = cus_account_balance(window);
     bool growing = window->in_graphs * GROWING > demotion->graph_ratio * window->ops + window->ops;
@@ -199,14 +205,16 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window, u
     } else if (!growing) {
         demotion->credit += balance;
     }
-    /* Two cases need neither the account nor patience. `barren`: hardly an op repeats. `in_turn`:
+    /* Three cases need neither the account nor patience. `barren`: hardly an op repeats. `in_turn`:
      * the stream's threads come from another stream with every other op, so no op stays deferred
-     * for long. */
+     * for long. `single`: the host waits behind each op. */
     bool barren = window->new_ops * 2 >= window->ops && window->in_graphs * 10 < window->ops;
     bool in_turn = arrived * 2 >= window->ops && !window->in_graphs;
-    if (!barren && !in_turn && (demotion->credit >= 0 || !cus_process.may_build || engine->shadow))
+    bool single = steps * 2 > window->ops && !window->in_graphs;
+    if (!barren && !in_turn && !single &&
+        (demotion->credit >= 0 || !cus_process.may_build || engine->shadow))
         return false;
-    if (!demotion->patience || in_turn)
+    if (!demotion->patience || in_turn || single)
         return true;
     /* Ops whose nodes are built in this window cannot have repeated yet. */
     uint64_t built = CUS_PAYS(PATIENCE_BUILT) ? window->built : 0;
@@ -228,6 +236,7 @@ void cus_demotion_decide(struct cus_engine *engine) {
     struct cus_account now = cus_engine_account(engine);
     struct cus_account window = cus_account_since(now, demotion->last);
     uint64_t arrived = engine->arrived - demotion->arrived;
+    uint64_t steps = engine->ended - demotion->steps;
     demotion->last = now;
     demotion->arrived = engine->arrived;
     demotion->steps = engine->ended;
@@ -237,7 +246,7 @@ void cus_demotion_decide(struct cus_engine *engine) {
         begin_again(engine, woken_by);
     /* A stream whose demotion ran out is on trial until it pays. */
     demotion->window = demotion->unpaid && !demotion->woken_by ? LOOK_OPS : WINDOW_OPS;
-    bool left = loses(engine, &window, arrived);
+    bool left = loses(engine, &window, arrived, steps);
     if (left && CUS_HAZARD(F11) && cus_options()->demote)
         leave_alone(engine);
 }
@@ -261,7 +270,8 @@ static bool believed(const struct cus_engine *engine, uint64_t left) {
 
 void cus_demoted_repeats(struct cus_engine *engine, uint64_t left) {
     uint32_t turn = __atomic_load_n(&engine->repeat.turn, __ATOMIC_RELAXED);
-    if (!believed(engine, left) || !has_room(turn))
+    if (!believed(engine, left) || !has_room(turn) ||
+        __atomic_load_n(&engine->single_steps, __ATOMIC_RELAXED) >= SINGLE_STEPS)
         return;
     __atomic_store_n(&engine->ignored_repeat, cus_repeat_as(&engine->repeat), __ATOMIC_RELAXED);
     __atomic_store_n(&engine->waking, CUS_WAKE_REPEATS, __ATOMIC_RELAXED);
@@ -276,8 +286,20 @@ void cus_demoted_head(struct cus_engine *engine, uint64_t head) {
             __atomic_store_n(&engine->waking, CUS_WAKE_HEAD, __ATOMIC_RELAXED);
 }
 
+/* Two waits in a row end one step. Only the owner of the lock changes the count. */
+static void count_single(struct cus_engine *engine) {
+    uint64_t left = __atomic_load_n(&engine->demoted, __ATOMIC_RELAXED);
+    uint64_t ops = engine->left_at_step - left;
+    uint32_t n = __atomic_load_n(&engine->single_steps, __ATOMIC_RELAXED);
+    engine->left_at_step = left;
+    if (ops)
+        __atomic_store_n(&engine->single_steps, ops == 1 ? n + (n < SINGLE_STEPS) : 0,
+                         __ATOMIC_RELAXED);
+}
+
 /* A step of a demoted stream ended. Engine lock held. */
 void cus_demoted_step_end(struct cus_engine *engine) {
+    count_single(engine);
     if (__atomic_load_n(&engine->waking, __ATOMIC_RELAXED)) {
         __atomic_store_n(&engine->demoted, 0, __ATOMIC_RELAXED);
         return;

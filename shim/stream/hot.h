@@ -84,7 +84,7 @@ struct cus_traced {
     uint64_t began; /* trace ticks (trace/ticks.h); 0: nothing is recorded now */
     const struct cus_values *values;
     struct cus_ring *ring;
-    uint32_t bytes, kind, abi;
+    uint32_t bytes, kind, stream, abi;
     bool runtime; /* the op was caught before it entered the CUDA runtime */
 };
 
@@ -102,8 +102,11 @@ CUS_HOT bool cus_traced_fits(struct cus_traced *traced, const struct cus_engine 
         return true;
     traced->bytes = (uint32_t)sizeof(struct cst_op) + ((kind->param_bytes + 7u) & ~7u);
     traced->kind = __atomic_load_n(&kind->traced, __ATOMIC_ACQUIRE);
+    const struct cus_branch *branch = &engine->branches[kind->branch];
+    traced->stream = kind->branch ? branch->traced : engine->traced;
     if (!traced->kind || cus_record_on_op ||
-        engine->traced_epoch != __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE))
+        (kind->branch ? branch->traced_epoch : engine->traced_epoch) !=
+            __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE))
         return false;
     traced->values = cus_plan_before(&engine->view);
     traced->ring = cus_ring_mine;
@@ -127,7 +130,7 @@ CUS_HOT void cus_traced_put(const struct cus_traced *traced, const struct cus_en
     memcpy(&record->head, &head, sizeof head);
     record->head.ns = traced->began;
     record->kind = traced->kind;
-    record->stream = engine->traced;
+    record->stream = traced->stream;
     record->result = CUDA_SUCCESS;
     record->eager = record->why = 0;
     memcpy(record->dims, values, sizeof *values);
@@ -410,7 +413,8 @@ CUS_TRACED(copy,
 
 /* The same for a launch without attributes on a side stream, if the thread defers ops of its home
  * (branches.c). */
-CUS_HOT bool cus_hot_branch(CUfunction f, struct cus_dims dims, CUstream handle, void **params) {
+CUS_HOT bool cus_traced_branch(CUfunction f, struct cus_dims dims, CUstream handle, void **params,
+                               struct cus_traced *traced) {
     struct cus_engine *home = cus_thread_self.pending;
     if (!cus_hot_try(home))
         return false;
@@ -422,16 +426,27 @@ CUS_HOT bool cus_hot_branch(CUfunction f, struct cus_dims dims, CUstream handle,
         if (branch->handle == handle && branch->open &&
             __atomic_load_n(&branch->engine->home, __ATOMIC_RELAXED) == home &&
             cus_hot_good(home) && cus_hot_has_params(kind, params) &&
-            cus_plan_same_dims(view, dims) && cus_hot_in_context(home->context->handle)) {
+            cus_plan_same_dims(view, dims) && cus_traced_fits(traced, home, kind) &&
+            cus_hot_in_context(home->context->handle)) {
             if (cus_plan_differs(view, params))
                 cus_plan_request_here(view, params);
             branch->at = cus_engine_ops(home) + 1;
-            cus_hot_took(home, CUS_OP_LAUNCH, NULL);
+            cus_hot_took(home, CUS_OP_LAUNCH, traced);
             return true;
         }
     }
     cus_engine_unlock(home);
     return false;
+}
+CUS_HOT bool cus_hot_branch(CUfunction f, struct cus_dims dims, CUstream handle, void **params) {
+    return cus_traced_branch(f, dims, handle, params, NULL);
+}
+CUS_HOT bool cus_recorded_branch(CUfunction f, struct cus_dims dims, CUstream handle,
+                                 enum cus_abi abi, void **params) {
+    if (!cus_hot_pending() || !__atomic_load_n(&cus_process.branches, __ATOMIC_RELAXED))
+        return false;
+    struct cus_traced traced = cus_traced_begin(abi);
+    return cus_traced_branch(f, dims, handle, params, &traced);
 }
 
 /* May this op of a demoted stream go straight to the driver? A copy may not, as it may sleep there;

@@ -173,6 +173,10 @@ struct cus_engine {
         uint32_t woken_by;   /* enum cus_wake: why the stream is tried again */
     } demotion;              /* lock */
     uint32_t waking; /* atomic, enum cus_wake: why demotion is to end with the running step */
+    /* While the stream is demoted: `demoted` when its last step ended (lock), and how many of the
+     * last steps in a row had one op (atomic). */
+    uint64_t left_at_step;
+    uint32_t single_steps;
     /* Atomic: the last repeat did not lead to paying graphs and is not believed again. */
     bool ignores_repeats;
     /* Atomic: the repeat that was tried last (cus_repeat_as). Another repeat is believed once
@@ -201,12 +205,13 @@ struct cus_engine {
     struct cus_branch {
         struct cus_engine *engine; /* NULL: no stream has this branch */
         CUstream handle;
-        CUevent end;    /* recorded by graphs at the end of the branch */
-        bool open;      /* forked, and not joined since */
-        bool owes;      /* the stream does not wait for `end` yet */
-        uint64_t at;    /* ops of this engine up to the branch's last op */
-        uint64_t moves; /* cus_branch_moves of the stream while it is a branch */
-        uint64_t step;  /* `ended` of the engine at the branch's last fork */
+        CUevent end;                   /* recorded by graphs at the end of the branch */
+        bool open;                     /* forked, and not joined since */
+        bool owes;                     /* the stream does not wait for `end` yet */
+        uint64_t at;                   /* ops of this engine up to the branch's last op */
+        uint64_t moves;                /* cus_branch_moves of the stream while it is a branch */
+        uint64_t step;                 /* `ended` of the engine at the branch's last fork */
+        uint32_t traced, traced_epoch; /* of `engine`, as above */
     } branches[CUS_BRANCHES + 1];
     /* As a side stream: the only thread that has used it, &cus_many_threads for several. Atomic. */
     const void *user;

@@ -10,7 +10,6 @@
 #include "shim/api/api.h"
 #include "shim/base/mem.h"
 #include "shim/base/uthash.h"
-#include "shim/stream/branches.h"
 #include "shim/stream/origins.h"
 #include "shim/stream/streams.h"
 
@@ -175,6 +174,19 @@ static uint32_t locked_number(struct cus_engine *engine) {
     return engine->traced;
 }
 
+/* The same of the stream of a branch. Home's lock held. */
+static uint32_t branch_number(struct cus_engine *home, unsigned b) {
+    struct cus_branch *branch = &home->branches[b];
+    uint32_t now = __atomic_load_n(&cus_record_epoch, __ATOMIC_ACQUIRE);
+    if (!b || !branch->engine)
+        return locked_number(home);
+    if (branch->traced_epoch != now) {
+        branch->traced = engine_number(branch->engine);
+        branch->traced_epoch = now;
+    }
+    return branch->traced;
+}
+
 /* ---- kinds ---- */
 
 /* No kernel has more arguments. */
@@ -305,8 +317,7 @@ void cus_trace_op_is(struct cus_call *call, struct cus_engine *engine, struct cu
     call->traced = true;
     struct cus_context *context = engine->context;
     uint32_t number = kind_number(context, kind);
-    uint32_t stream = kind->branch ? engine_number(cus_branch_engine(engine, kind->branch))
-                                   : locked_number(engine);
+    uint32_t stream = branch_number(engine, kind->branch);
     call->record = cus_record_event(CST_OP, sizeof *call->record + kind->param_bytes, call->began);
     if (!call->record)
         return;
@@ -420,14 +431,13 @@ void cus_trace_call(const struct cus_traced_call *call) {
 /* ---- what became of the ops ---- */
 
 /* Of the oldest `n` deferred ops, those of side streams. */
-static void put_branches(const struct cus_engine *home, uint32_t n, uint64_t moment) {
+static void put_branches(struct cus_engine *home, uint32_t n, uint64_t moment) {
     const struct cus_segment *segment = home->view.segment;
     uint32_t ops[CUS_BRANCHES + 1] = {0};
     for (uint32_t i = 0; segment->branches && i < n; i++)
         ops[segment->places[i].kind->branch]++;
     for (unsigned b = 1; b <= CUS_BRANCHES; b++) {
-        const struct cus_engine *engine = home->branches[b].engine;
-        uint32_t stream = ops[b] && engine ? engine_number(engine) : 0;
+        uint32_t stream = ops[b] && home->branches[b].engine ? branch_number(home, b) : 0;
         struct cst_branch *record =
             stream ? cus_record_event(CST_BRANCH, sizeof *record, moment) : NULL;
         if (!record)

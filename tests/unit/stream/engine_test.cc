@@ -470,6 +470,25 @@ TEST_F(Engine, ScopePReachesOpsOfOtherThreads) {
     EXPECT_EQ(driver().journal.size(), 1u);
 }
 
+// No graph comes of them, however well they repeat; steps that come later are learned all the same.
+TEST_F(Engine, StepsOfOneLaunchAreLeftAlone) {
+    for (int i = 0; i < 20000; i++) {
+        Launch(functions_[0], 1, 1);
+        Sync();
+        Sync(); // waits twice
+    }
+    cus_counters counters = Counters();
+    EXPECT_EQ(counters.fallbacks[CUS_FALLBACK_DEMOTED], 1u);
+    EXPECT_LT(counters.eager_by[CUS_EAGER_OBSERVING], 5000u);
+    for (int step = 0; step < 400; step++) {
+        for (CUfunction f : functions_)
+            Launch(f, 1, 1);
+        Sync();
+    }
+    EXPECT_GT(Counters().in_graphs, 0u);
+    ExpectBalance();
+}
+
 TEST_F(Engine, LaunchesThatNeverRepeatAreLeftAlone) {
     unsigned random = 1;
     for (int i = 0; i < 20000; i++) {
