@@ -1,8 +1,7 @@
 /*
  * Decides which of CUPTI's records belongs to which op: per stream number, it brings ops and
  * records into step, oldest first. model_make calls it once. A stream costs by its own ops and
- * records; it never guesses where they do not fit. Of branches that run the same kernels side by
- * side in a graph, the records may be exchanged.
+ * records; it never guesses where they do not fit. Graphs with branches are model_branches.c's.
  */
 #include "tools/trace/model_gpu.h"
 
@@ -35,6 +34,7 @@ struct matching {
     uint32_t *ops;               /* those of each lane together */
     const struct cst_gpu **gpu;  /* those of each number together */
     const struct cst_gpu **some; /* room for those of one lane */
+    struct model_branches branches;
 };
 
 /* ---- lanes ---- */
@@ -78,11 +78,6 @@ static void find_lanes(struct matching *m) {
     }
 }
 
-/* The GPU ran it on a stream that the trace does not know. */
-static bool in_branch(const struct model_op *op) {
-    return model_in_graph(op) && ((const struct cst_launch *)op->out)->stream != op->op->stream;
-}
-
 static void share_ops(struct matching *m) {
     const struct model *model = m->model;
     uint32_t at = 0;
@@ -96,7 +91,7 @@ static void share_ops(struct matching *m) {
     }
     for (uint32_t i = 0; i < model->n_ops; i++) {
         uint32_t lane = m->lane_of[model->ops[i].op->stream];
-        if (lane != CST_NONE && !in_branch(&model->ops[i]))
+        if (lane != CST_NONE && !model_branches_op(&m->branches, &model->ops[i]))
             m->lanes[lane].ops[m->lanes[lane].n_ops++] = i;
     }
 }
@@ -122,7 +117,7 @@ static void share_records(struct matching *m) {
     for (size_t i = 0; i < trace->n_gpu; i++) {
         if (lane == m->n_lanes || m->lanes[lane].number != trace->gpu[i]->gpu_stream)
             lane = first_of(m, trace->gpu[i]->gpu_stream);
-        if (lane < m->n_lanes)
+        if (lane < m->n_lanes && !model_branches_record(&m->branches, trace->gpu[i]))
             m->lanes[lane].n_gpu++;
     }
     for (uint32_t i = 0; i < m->n_lanes; i++) {
@@ -133,18 +128,15 @@ static void share_records(struct matching *m) {
     for (size_t i = 0; i < trace->n_gpu; i++) {
         if (lane == m->n_lanes || m->lanes[lane].number != trace->gpu[i]->gpu_stream)
             lane = first_of(m, trace->gpu[i]->gpu_stream);
-        if (lane < m->n_lanes)
+        if (lane < m->n_lanes && !model_branches_record(&m->branches, trace->gpu[i]))
             m->lanes[lane].gpu[m->lanes[lane].n_gpu++] = trace->gpu[i];
     }
 }
 
 /* ---- ops and records in step ---- */
 
-static bool is_event(const struct cst_trace *trace, const struct cst_op *op) {
-    return trace->kinds[op->kind]->op == CST_OP_RECORD || trace->kinds[op->kind]->op == CST_OP_WAIT;
-}
-
-static bool ran(const struct cst_trace *trace, const struct cst_op *op, const struct cst_gpu *gpu) {
+bool model_gpu_ran(const struct cst_trace *trace, const struct cst_op *op,
+                   const struct cst_gpu *gpu) {
     const struct cst_kind *kind = trace->kinds[op->kind];
     switch (kind->op) {
     case CST_OP_LAUNCH:
@@ -165,7 +157,7 @@ static bool ran(const struct cst_trace *trace, const struct cst_op *op, const st
 }
 
 static bool is_of(const struct model *model, const struct lane *lane, uint32_t op, size_t gpu) {
-    return ran(model->trace, model->ops[lane->ops[op]].op, lane->gpu[gpu]);
+    return model_gpu_ran(model->trace, model->ops[lane->ops[op]].op, lane->gpu[gpu]);
 }
 
 static void know(struct model *model, const struct lane *lane, uint32_t op, size_t gpu) {
@@ -341,113 +333,17 @@ static void match_many(struct matching *m, uint32_t from, uint32_t to, bool late
     }
 }
 
-/* ---- branches of graphs ----
- *
- * Records of a branch have numbers of no stream of the trace, but the correlation of the launch of
- * their graph. */
-
-struct graph {
-    const struct cst_record *out;
-    uint32_t correlation;
-};
-
-static int by_out(const void *a, const void *b) {
-    uintptr_t x = (uintptr_t)((const struct graph *)a)->out,
-              y = (uintptr_t)((const struct graph *)b)->out;
-    return x < y ? -1 : x > y;
-}
-
-/* Which correlation the graphs have of which some op is known. Returns how many. */
-static size_t find_graphs(const struct model *model, struct graph *graphs) {
-    size_t n = 0;
-    for (uint32_t s = 0; s < model->trace->n_streams; s++) {
-        const struct model_stream *stream = &model->streams[s];
-        const struct cst_record *last = NULL;
-        for (uint32_t i = 0; i < stream->n_ops; i++) {
-            const struct model_op *op = &model->ops[stream->ops[i]];
-            if (!op->gpu || !model_in_graph(op) || op->out == last)
-                continue;
-            last = op->out;
-            graphs[n++] = (struct graph){last, op->gpu->correlation};
-        }
-    }
-    qsort(graphs, n, sizeof *graphs, by_out);
-    return n;
-}
-
-static int by_correlation(const void *a, const void *b) {
-    const struct cst_gpu *x = *(const struct cst_gpu *const *)a,
-                         *y = *(const struct cst_gpu *const *)b;
-    if (x->correlation != y->correlation)
-        return x->correlation < y->correlation ? -1 : 1;
-    return x->head.ns < y->head.ns ? -1 : x->head.ns > y->head.ns;
-}
-
-/* Records of graph nodes that ran on no known stream, by correlation and time. */
-static size_t find_strangers(struct matching *m) {
+/* Of a late recording, as match_late: from the first wait on. */
+static void match_graphs(struct matching *m, bool late) {
     const struct cst_trace *trace = m->model->trace;
-    size_t n = 0;
-    for (size_t i = 0; i < trace->n_gpu; i++)
-        if (trace->gpu[i]->node && first_of(m, trace->gpu[i]->gpu_stream) == m->n_lanes)
-            m->some[n++] = trace->gpu[i];
-    qsort(m->some, n, sizeof *m->some, by_correlation);
-    return n;
-}
-
-/* The ops of one branch of one graph, in order: each takes the next record that fits. */
-static void match_branch(struct matching *m, const struct model_stream *stream, uint32_t from,
-                         uint32_t to, const struct cst_gpu **records, size_t n) {
-    struct model *model = m->model;
-    for (size_t r = 0; r < n && from < to; r++) {
-        while (from < to && is_event(model->trace, model->ops[stream->ops[from]].op))
-            from++;
-        if (from == to || !records[r] ||
-            !ran(model->trace, model->ops[stream->ops[from]].op, records[r]))
+    for (uint32_t s = 0; s < trace->n_streams; s++) {
+        if (m->lane_of[s] == CST_NONE)
             continue;
-        model->ops[stream->ops[from++]].gpu = records[r];
-        model->gpu_known++;
-        records[r] = NULL;
+        const struct lane *lane = &m->lanes[m->lane_of[s]];
+        if (!late || lane->waited != SIZE_MAX)
+            model_branches_match(&m->branches, s, lane->number, lane->cupti,
+                                 late ? trace->events[lane->waited]->ns : 0);
     }
-}
-
-static void match_branches_of(struct matching *m, const struct model_stream *stream,
-                              const struct graph *graphs, size_t n_graphs, size_t n_records) {
-    const struct model_op *ops = m->model->ops;
-    const struct cst_gpu **all = m->gpu; /* m->some again, and what is taken of it */
-    for (uint32_t i = 0, end; i < stream->n_ops; i = end) {
-        const struct model_op *op = &ops[stream->ops[i]];
-        for (end = i + 1; end < stream->n_ops && ops[stream->ops[end]].out == op->out;)
-            end++;
-        const struct graph asked = {op->out, 0};
-        const struct graph *graph =
-            in_branch(op) ? bsearch(&asked, graphs, n_graphs, sizeof asked, by_out) : NULL;
-        size_t low = 0, high = n_records;
-        while (graph && low < high) {
-            size_t middle = low + (high - low) / 2;
-            if (m->some[middle]->correlation < graph->correlation)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        size_t n = 0;
-        while (graph && low + n < n_records && m->some[low + n]->correlation == graph->correlation)
-            n++;
-        if (graph)
-            match_branch(m, stream, i, end, all + low, n);
-    }
-}
-
-static bool match_branches(struct matching *m) {
-    const struct model *model = m->model;
-    struct graph *graphs = malloc((model->graph_launches + 1) * sizeof *graphs);
-    if (!graphs)
-        return false;
-    size_t n_graphs = find_graphs(model, graphs), n = find_strangers(m);
-    memcpy(m->gpu, m->some, n * sizeof *m->gpu);
-    for (uint32_t s = 0; n && s < model->trace->n_streams; s++)
-        match_branches_of(m, &model->streams[s], graphs, n_graphs, n);
-    free(graphs);
-    return true;
 }
 
 bool model_gpu_times(struct model *model) {
@@ -463,16 +359,19 @@ bool model_gpu_times(struct model *model) {
     bool made = m.lanes && m.lane_of && m.ops && m.gpu && m.some, late = is_late(trace);
     if (made) {
         find_lanes(&m);
+        made = model_branches_find(&m.branches, model) && (!late || find_waits(&m));
+    }
+    if (made) {
         share_ops(&m);
         share_records(&m);
-        made = !late || find_waits(&m);
+        match_graphs(&m, late);
     }
     for (uint32_t i = 0, end; made && i < m.n_lanes; i = end) {
         for (end = i + 1; end < m.n_lanes && m.lanes[end].number == m.lanes[i].number;)
             end++;
         (end - i <= FEW ? match_few : match_many)(&m, i, end, late);
     }
-    made = made && match_branches(&m);
+    model_branches_free(&m.branches);
     free(m.lanes);
     free(m.lane_of);
     free(m.ops);

@@ -332,6 +332,42 @@ TEST(ModelGpu, BranchesRunOnStreamsThatTheTraceDoesNotKnow) {
     EXPECT_EQ(t.m->gpu_known, 10u);
 }
 
+// The GPU may run the home's ops on a stream of its own, and the branch's on the launch's; both
+// begin with the same kernel, and which is whose shows later.
+TEST(ModelGpu, BranchesMayRunOnEachOthersStreams) {
+    Made t([](Synth *s) {
+        Begin(s);
+        uint32_t c = s->Kernel("c"), side = 2;
+        s->GpuStream(1, 7);
+        s->Op(1, 1);    // a b
+        s->Op(side, 1); // a c
+        s->Op(1, 2);
+        s->Op(side, c);
+        s->Branch(side, 2);
+        s->Launch(1, 4, 1, CST_EXACT);
+        s->Op(1, 2); // the next graph has another order
+        s->Op(side, c);
+        s->Branch(side, 1);
+        s->Launch(1, 2, 2, CST_EXACT);
+        uint32_t graph = 5;
+        auto node = [&](uint32_t stream, const char *name) {
+            cst_gpu *gpu = s->Gpu(stream, CST_GPU_KERNEL, name);
+            gpu->correlation = graph;
+            gpu->node = 9;
+        };
+        node(24, "a");
+        node(24, "c"); // so the first was the side stream's
+        node(7, "a");
+        node(7, "b");
+        graph = 6; // one record was lost: nothing is told
+        node(24, "c");
+        node(7, "a");
+    });
+    const int want[] = {2, 0, 3, 1, -1, -1};
+    for (uint32_t i = 0; i < 6; i++)
+        EXPECT_EQ(GpuOf(t, i), want[i]) << i;
+}
+
 TEST(ModelGpu, WhatIsNoOpIsPassedOver) {
     Made t([](Synth *s) {
         Begin(s);
