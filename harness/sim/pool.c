@@ -4,13 +4,11 @@
  * A freed block returns to its pool at the call, and may be handed out again at once. The same
  * stream gets it as it is; another stream gets a dependency on the free (CUDA's "internal
  * dependencies", on by default). The choice of the block depends on the calls alone, never on
- * timing, so addresses repeat from run to run. Of its own blocks a stream gets the one that it
- * freed last, as it does from the library's deferred frees, so that logs can be compared; driver
- * 580 gives the one with the lowest address. Where a pool forbids internal dependencies, another
+ * timing, so addresses repeat from run to run. Where a pool forbids internal dependencies, another
  * stream gets a block only if it waits for an event behind the free, or if the free has executed.
  *
  * A pool that is destroyed stays until all its memory is freed. Then its handle is given out again,
- * to the next pool that is made. cuMemPoolTrimTo changes what the pool says that it has reserved.
+ * to the next pool that is made.
  */
 #include "harness/sim/cusim.h"
 
@@ -39,20 +37,17 @@ struct cusim_pool {
 };
 
 static struct cusim_pool *destroyed, *unused;
-static struct cached *orphans; /* freed blocks of pools that are gone */
 
-/* Gives blocks whose free has executed back to the arena; where memory is short, because later
- * addresses then depend on timing. `pool`: whose they are; NULL: it is gone. */
-static void trim(struct cached **list, struct cusim_pool *pool) {
-    for (struct cached **at = list; *at;) {
+/* Gives cached blocks whose free has executed back to the arena. */
+static void trim(struct cusim_pool *pool) {
+    for (struct cached **at = &pool->cached; *at;) {
         struct cached *c = *at;
         if (c->tl->done < c->target) {
             at = &c->next;
             continue;
         }
         *at = c->next;
-        if (pool)
-            pool->held -= c->mem->reserved;
+        pool->held -= c->mem->reserved;
         cusim_timeline_unref(c->tl);
         cusim_mem_free(c->mem);
         free(c);
@@ -63,15 +58,11 @@ static void trim(struct cached **list, struct cusim_pool *pool) {
 static void sweep(void) {
     for (struct cusim_pool **at = &destroyed; *at;) {
         struct cusim_pool *pool = *at;
-        if (pool->blocks) {
+        trim(pool);
+        if (pool->blocks || pool->cached) {
             at = &pool->next;
             continue;
         }
-        struct cached **end = &orphans;
-        while (*end)
-            end = &(*end)->next;
-        *end = pool->cached;
-        pool->cached = NULL;
         *at = pool->next;
         pool->next = unused;
         unused = pool;
@@ -116,8 +107,11 @@ static struct cached *take_cached(struct cusim_pool *pool, size_t reserved,
     for (struct cached **at = &pool->cached; *at; at = &(*at)->next) {
         if ((*at)->mem->reserved != reserved)
             continue;
-        bool own = (*at)->tl == s->tl;
-        if (own || (!found && may_take(pool, *at, s)))
+        if ((*at)->tl == s->tl) {
+            found = at;
+            break;
+        }
+        if (!found && may_take(pool, *at, s))
             found = at;
     }
     if (!found)
@@ -159,14 +153,13 @@ static CUresult block_new(struct cusim_pool *pool, struct cusim_ctx *ctx, size_t
                           struct cusim_mem **mem) {
     size_t most = whole(pool->most);
     if (pool->most && pool->held + bytes > most)
-        trim(&pool->cached, pool);
+        trim(pool);
     if (pool->most && (bytes > most || pool->held + bytes > most))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = cusim_mem_alloc(CUSIM_MEM_POOL, ctx, bytes, 0, mem);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+        trim(pool);
         sweep();
-        trim(&pool->cached, pool);
-        trim(&orphans, NULL);
         result = cusim_mem_alloc(CUSIM_MEM_POOL, ctx, bytes, 0, mem);
     }
     if (result == CUDA_SUCCESS)
@@ -337,6 +330,7 @@ CUSIM_LOCKED(cuMemPoolTrimTo, (CUmemoryPool handle, size_t keep), (handle, keep)
     struct cusim_pool *pool = (struct cusim_pool *)handle;
     CUresult result = cusim_capture_unsafe();
     if (result == CUDA_SUCCESS && pool->reserved > keep) {
+        trim(pool);
         size_t least = pool->used > keep ? pool->used : keep;
         pool->reserved = whole(least);
     }

@@ -1017,14 +1017,21 @@ static void op_pool(struct turn *t) {
     note(t, cuMemFreeAsync(p, t->l->s));
 }
 /*@ part op_pool_own */
-/* The same in a pool of the lane's own. Some memory is kept, and used and freed at a later turn. */
+/* The same in a pool of the lane's own. Some memory is kept, and used and freed at a later turn.
+ * What a pool that comes, goes or is trimmed leaves of freed memory depends on which frees have
+ * ended, and later addresses with it: so all have. */
 static void op_pool_own(struct turn *t) {
     struct lane *l = t->l;
     CUdeviceptr p = 0;
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    if (t->m->capturing || (!l->pool && note(t, cuMemPoolCreate(&l->pool, &props)) != CUDA_SUCCESS))
+    if (t->m->capturing)
         return;
+    if (!l->pool) {
+        note(t, cuCtxSynchronize());
+        if (note(t, cuMemPoolCreate(&l->pool, &props)) != CUDA_SUCCESS)
+            return;
+    }
     if (note(t, cuMemAllocFromPoolAsync(&p, 1024u << t->v % 2, l->pool, l->s)) != CUDA_SUCCESS)
         return;
     note(t, cuMemsetD32Async(p, t->v, WORDS, l->s));
@@ -1056,6 +1063,7 @@ static void op_pool_change(struct turn *t) {
         return;
     switch (t->v % 6) {
     case 0:
+        note(t, cuCtxSynchronize());
         note(t, cuMemPoolDestroy(pool));
         t->l->pool = NULL;
         break;
@@ -1065,6 +1073,7 @@ static void op_pool_change(struct turn *t) {
         note(t, cuDeviceSetMemPool(0, pool));
         break;
     case 2:
+        note(t, cuCtxSynchronize());
         note(t, on ? cuMemPoolTrimTo(pool, 0)
                    : cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &on));
         break;
