@@ -1017,21 +1017,14 @@ static void op_pool(struct turn *t) {
     note(t, cuMemFreeAsync(p, t->l->s));
 }
 /*@ part op_pool_own */
-/* The same in a pool of the lane's own. Some memory is kept, and used and freed at a later turn.
- * What a pool that comes, goes or is trimmed leaves of freed memory depends on which frees have
- * ended, and later addresses with it: so all have. */
+/* The same in a pool of the lane's own. Some memory is kept, and used and freed at a later turn. */
 static void op_pool_own(struct turn *t) {
     struct lane *l = t->l;
     CUdeviceptr p = 0;
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-    if (t->m->capturing)
+    if (t->m->capturing || (!l->pool && note(t, cuMemPoolCreate(&l->pool, &props)) != CUDA_SUCCESS))
         return;
-    if (!l->pool) {
-        note(t, cuCtxSynchronize());
-        if (note(t, cuMemPoolCreate(&l->pool, &props)) != CUDA_SUCCESS)
-            return;
-    }
     if (note(t, cuMemAllocFromPoolAsync(&p, 1024u << t->v % 2, l->pool, l->s)) != CUDA_SUCCESS)
         return;
     note(t, cuMemsetD32Async(p, t->v, WORDS, l->s));
@@ -1063,7 +1056,6 @@ static void op_pool_change(struct turn *t) {
         return;
     switch (t->v % 6) {
     case 0:
-        note(t, cuCtxSynchronize());
         note(t, cuMemPoolDestroy(pool));
         t->l->pool = NULL;
         break;
@@ -1073,7 +1065,6 @@ static void op_pool_change(struct turn *t) {
         note(t, cuDeviceSetMemPool(0, pool));
         break;
     case 2:
-        note(t, cuCtxSynchronize());
         note(t, on ? cuMemPoolTrimTo(pool, 0)
                    : cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &on));
         break;
@@ -1331,6 +1322,9 @@ static void op_new_stream(struct turn *t) {
     struct lane *l = t->l;
     if (t->m->capturing || l->kind == LEGACY || l->kind == PER_THREAD)
         return;
+    if (l->kept) /* logs are compared by streams, and so is memory whose address may differ */
+        note(t, cuMemFreeAsync(l->kept, l->s));
+    l->kept = 0;
     if (t->v % 3 == 1)
         note(t, cuStreamSynchronize(l->s));
     else if (t->v % 3 == 2)
