@@ -37,8 +37,10 @@ enum {
      * each op in a graph uses up PATIENCE_PAID ops of patience. */
     PATIENCE = 262144,
     PATIENCE_PAID = 8,
-    /* Where no graphs can come of the ops, each op uses up so many ops of patience. */
+    /* Where no graphs can come of the ops, each op uses up so many ops of patience; after so many
+     * such windows in a row none is left. */
     WASTED = 8,
+    WASTED_WINDOWS = 2,
     /* A repeating stream is tried again if the graph budget holds graphs for a fourth of its
      * ops. */
     ROOM_FACTOR = 4,
@@ -205,21 +207,25 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window, u
     } else if (!growing) {
         demotion->credit += balance;
     }
-    /* Three cases need neither the account nor patience. `barren`: hardly an op repeats. `in_turn`:
+    /* Four cases need neither the account nor patience. `barren`: hardly an op repeats. `in_turn`:
      * the stream's threads come from another stream with every other op, so no op stays deferred
-     * for long. `single`: the host waits behind each op. */
+     * for long. `single`: the host waits behind each op. `idle`: graphs could have come of the ops,
+     * and did not. */
     bool barren = window->new_ops * 2 >= window->ops && window->in_graphs * 10 < window->ops;
     bool in_turn = arrived * 2 >= window->ops && !window->in_graphs;
     bool single = steps * 2 > window->ops && !window->in_graphs;
-    if (!barren && !in_turn && !single &&
+    bool none = wasted(engine, window);
+    demotion->wasted = none ? demotion->wasted + 1 : 0;
+    bool idle = demotion->wasted >= WASTED_WINDOWS && cus_process.may_build && !engine->shadow;
+    if (!barren && !in_turn && !single && !idle &&
         (demotion->credit >= 0 || !cus_process.may_build || engine->shadow))
         return false;
-    if (!demotion->patience || in_turn || single)
+    if (!demotion->patience || in_turn || single || idle)
         return true;
     /* Ops whose nodes are built in this window cannot have repeated yet. */
     uint64_t built = CUS_PAYS(PATIENCE_BUILT) ? window->built : 0;
     uint64_t spent = window->ops - (built < window->ops ? built : window->ops);
-    if (wasted(engine, window))
+    if (none)
         spent *= WASTED;
     demotion->patience -= spent < demotion->patience ? spent : demotion->patience;
     if (demotion->credit < 0)

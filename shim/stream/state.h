@@ -169,6 +169,7 @@ struct cus_engine {
         uint64_t
             sleep; /* ops to let pass at the last demotion; 0: no demotion since the stream paid */
         uint32_t unpaid;     /* demotions since the stream paid last */
+        uint32_t wasted;     /* windows in a row in which known ops led to no graphs */
         uint32_t head_tries; /* of these, demotions after a try because of a step's head */
         uint32_t woken_by;   /* enum cus_wake: why the stream is tried again */
     } demotion;              /* lock */

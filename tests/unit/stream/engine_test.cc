@@ -472,20 +472,43 @@ TEST_F(Engine, ScopePReachesOpsOfOtherThreads) {
 
 // No graph comes of them, however well they repeat; steps that come later are learned all the same.
 TEST_F(Engine, StepsOfOneLaunchAreLeftAlone) {
+    cus_counters before = Counters();
     for (int i = 0; i < 20000; i++) {
         Launch(functions_[0], 1, 1);
         Sync();
         Sync(); // waits twice
     }
-    cus_counters counters = Counters();
-    EXPECT_EQ(counters.fallbacks[CUS_FALLBACK_DEMOTED], 1u);
-    EXPECT_LT(counters.eager_by[CUS_EAGER_OBSERVING], 5000u);
+    cus_counters after = Counters();
+    EXPECT_EQ(after.fallbacks[CUS_FALLBACK_DEMOTED] - before.fallbacks[CUS_FALLBACK_DEMOTED], 1u);
+    uint64_t observed = after.eager_by[CUS_EAGER_OBSERVING] - before.eager_by[CUS_EAGER_OBSERVING];
+    EXPECT_LT(observed, 5000u);
     for (int step = 0; step < 400; step++) {
         for (CUfunction f : functions_)
             Launch(f, 1, 1);
         Sync();
     }
-    EXPECT_GT(Counters().in_graphs, 0u);
+    EXPECT_GT(Counters().in_graphs, after.in_graphs);
+    ExpectBalance();
+}
+
+// Each second launch is on the eager list, so no segment has two ops; the steps repeat all the
+// same.
+TEST_F(Engine, StepsWithoutSegmentsAreLeftAloneSoon) {
+    CUfunction eager = fake::MakeFunction("eager_attention");
+    cus_counters before = Counters();
+    for (int step = 0; step < 250; step++) {
+        for (int i = 0; i < 100; i++) {
+            Launch(functions_[i % 12], i, 0);
+            Launch(eager, 9, step);
+        }
+        Sync();
+    }
+    cus_counters after = Counters();
+    EXPECT_EQ(after.in_graphs, before.in_graphs);
+    EXPECT_GT(after.fallbacks[CUS_FALLBACK_DEMOTED], before.fallbacks[CUS_FALLBACK_DEMOTED]);
+    uint64_t passed =
+        after.eager_by[CUS_EAGER_PASSTHROUGH] - before.eager_by[CUS_EAGER_PASSTHROUGH];
+    EXPECT_GT(passed, 25000u) << "of 50,000";
     ExpectBalance();
 }
 
