@@ -209,14 +209,15 @@ static bool loses(struct cus_engine *engine, const struct cus_account *window, u
     }
     /* Four cases need neither the account nor patience. `barren`: hardly an op repeats. `in_turn`:
      * the stream's threads come from another stream with every other op, so no op stays deferred
-     * for long. `single`: the host waits behind each op. `idle`: graphs could have come of the ops,
-     * and did not. */
+     * for long. `single`: the host waits behind each op. `idle`: segments could have come of the
+     * ops, and there is none. */
     bool barren = window->new_ops * 2 >= window->ops && window->in_graphs * 10 < window->ops;
     bool in_turn = arrived * 2 >= window->ops && !window->in_graphs;
     bool single = steps * 2 > window->ops && !window->in_graphs;
     bool none = wasted(engine, window);
     demotion->wasted = none ? demotion->wasted + 1 : 0;
-    bool idle = demotion->wasted >= WASTED_WINDOWS && cus_process.may_build && !engine->shadow;
+    bool idle = demotion->wasted >= WASTED_WINDOWS && !engine->view.n_segments &&
+                cus_process.may_build && !engine->shadow;
     if (!barren && !in_turn && !single && !idle &&
         (demotion->credit >= 0 || !cus_process.may_build || engine->shadow))
         return false;
