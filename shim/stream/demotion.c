@@ -113,6 +113,7 @@ static void leave_alone(struct cus_engine *engine) {
     demotion->window = ignores_repeats ? WINDOW_OPS : LOOK_OPS;
     demotion->credit = (CREDIT / CREDIT_PART) >> halvings(demotion->unpaid - 1);
     demotion->patience = 0;
+    demotion->wasted = 0;
     demotion->graph_ratio = 0;
     demotion->in_graphs = 0;
     engine->counters.fallbacks[CUS_FALLBACK_DEMOTED]++;

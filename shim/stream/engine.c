@@ -313,21 +313,20 @@ static CUresult carry_out_here(struct cus_call *call) {
     return result;
 }
 
-static void begin_trace(struct cus_call *call) {
+static inline CUresult run(struct cus_call *call, CUresult (*go)(struct cus_call *)) {
+    call->began = 0;
+    if (!cus_recording())
+        return go(call);
     call->record = NULL;
     call->traced = call->deferred = false;
     call->eager = CUS_EAGER_PASSTHROUGH;
     call->why = (enum cus_why)0;
     cus_trace_op_begin(call);
-}
-
-static inline CUresult run(struct cus_call *call, CUresult (*go)(struct cus_call *)) {
-    call->began = 0;
-    if (!cus_recording())
-        return go(call);
-    begin_trace(call);
     CUresult result = go(call);
-    cus_trace_op_end(call, result);
+    if (call->type == CUS_OP_WAIT && call->refused)
+        cus_trace_op_drop(call);
+    else
+        cus_trace_op_end(call, result);
     return result;
 }
 
@@ -363,16 +362,7 @@ CUresult cus_engine_copy(const struct cus_copy *copy) {
 CUresult cus_engine_carry_out_wait(struct cus_call *call) {
     call->type = CUS_OP_WAIT;
     call->refused = false;
-    call->began = 0;
-    if (!cus_recording())
-        return carry_out_here(call);
-    begin_trace(call);
-    CUresult result = carry_out_here(call);
-    if (call->refused)
-        cus_trace_op_drop(call);
-    else
-        cus_trace_op_end(call, result);
-    return result;
+    return run(call, carry_out_here);
 }
 
 CUresult cus_engine_record(const struct cus_record *record) {

@@ -7,10 +7,9 @@
  * program made like it, while one stream uses it: with unfinished frees of another stream, the
  * driver may make an allocation wait for these, in front of ops that are not issued yet (HAZARDS
  * C1). A free is deferred of memory that is known to live, so that a free that fails does so at its
- * call (C2). Memory whose free is deferred is given
- * to the stream's next allocation of the same size, as the driver would: then both calls cost no
- * call of the driver, and the address stays the same. Gain: 3690 to 1020 ns a launch with an
- * allocation and a free around each (pools.md).
+ * call (C2). Memory whose free is deferred is given to the stream's next allocation of the same
+ * size: then both calls cost no call of the driver, and the address stays the same. Gain: 3690 to
+ * 1020 ns a launch with an allocation and a free around each (pools.md).
  *
  * Runs on program threads inside hooks, for pool_calls.c. pools_lock is innermost; the driver is
  * called without it.

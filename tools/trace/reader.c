@@ -353,10 +353,16 @@ static bool known_stream(const struct cst_trace *trace, uint32_t id) {
     return id < trace->n_streams && trace->streams[id];
 }
 
+static uint32_t stream_of_out(const struct cst_record *record) {
+    return record->type == CST_FLUSH    ? ((const struct cst_flush *)record)->stream
+           : record->type == CST_LAUNCH ? ((const struct cst_launch *)record)->stream
+           : record->type == CST_BRANCH ? ((const struct cst_branch *)record)->stream
+                                        : ((const struct cst_segment *)record)->stream;
+}
+
 static bool check_event(struct reading *r, const struct cst_record *record) {
     struct cst_trace *trace = r->trace;
-    bool thread = record->thread < trace->n_threads && trace->threads[record->thread];
-    bool fits = thread;
+    bool fits = record->thread < trace->n_threads && trace->threads[record->thread];
     uint32_t stream = CST_NONE;
     switch (record->type) {
     case CST_OP: {
@@ -365,7 +371,6 @@ static bool check_event(struct reading *r, const struct cst_record *record) {
         fits &= kind && (uint64_t)record->words * 8 >=
                             sizeof *op + (kind->flags & CST_KIND_OPAQUE ? 0 : kind->param_bytes);
         stream = op->stream;
-        fits &= known_stream(trace, stream);
         trace->ops++;
         break;
     }
@@ -373,20 +378,10 @@ static bool check_event(struct reading *r, const struct cst_record *record) {
         stream = ((const struct cst_call *)record)->stream;
         break;
     case CST_FLUSH:
-        stream = ((const struct cst_flush *)record)->stream;
-        fits &= known_stream(trace, stream);
-        break;
     case CST_LAUNCH:
-        stream = ((const struct cst_launch *)record)->stream;
-        fits &= known_stream(trace, stream);
-        break;
     case CST_SEGMENT:
-        stream = ((const struct cst_segment *)record)->stream;
-        fits &= known_stream(trace, stream);
-        break;
     case CST_BRANCH:
-        stream = ((const struct cst_branch *)record)->stream;
-        fits &= known_stream(trace, stream);
+        stream = stream_of_out(record);
         break;
     case CST_LOST:
         trace->lost_records += ((const struct cst_lost *)record)->records;
@@ -395,7 +390,8 @@ static bool check_event(struct reading *r, const struct cst_record *record) {
     default:
         break;
     }
-    fits &= stream == CST_NONE || known_stream(trace, stream);
+    bool may_lack = record->type == CST_CALL || record->type == CST_LOST;
+    fits &= (stream == CST_NONE && may_lack) || known_stream(trace, stream);
     return fits || fail(r,
                         "corrupt: a record of type %u at %" PRIu64
                         " ns refers to a thread, kind or stream that is not defined",
