@@ -387,8 +387,6 @@ static bool check_event(struct reading *r, const struct cst_record *record) {
         trace->lost_records += ((const struct cst_lost *)record)->records;
         trace->lost_ops += ((const struct cst_lost *)record)->ops;
         break;
-    default:
-        break;
     }
     bool may_lack = record->type == CST_CALL || record->type == CST_LOST;
     fits &= (stream == CST_NONE && may_lack) || known_stream(trace, stream);
