@@ -17,15 +17,18 @@
 
 enum {
     /* If a segment has FEW_SHAPES variants, it gets no further one for other params of the same
-     * shapes. */
+     * shapes. One in a loop gets a variant for each turn. */
     FEW_SHAPES = 4,
     /* If fewer nodes differ, no second graph for the same shapes is considered. */
     SECOND_MIN = 4,
     /* Ops of a segment that are checked for params that came before. */
     PROBES = 8,
+    /* Ops by which a variant is found that holds what they request. */
+    SAMPLES = 16,
     /* Up to this begin of a segment the check is made each time. Later it is made at PROBE_RUN
      * begins in a row out of PROBE_EVERY. */
     PROBE_ALWAYS = 64,
+    PROBE_LOOPS = 4096, /* in a loop, where each turn may have its own params */
     PROBE_RUN = 8,
     PROBE_EVERY = 64,
     /* Builds of further variants that fail in a row before the segment pauses trying. */
@@ -184,13 +187,15 @@ struct cus_signature cus_choose_own(struct cus_plan *plan) {
     return plan->own;
 }
 
-/* Makes the table as large as the tree has nodes; otherwise the signatures of one long step would
- * evict each other before they come again. If many shapes evict others, the table grows, too.
- * Called once a segment, not once an op. Without memory the table keeps its size. */
+/* Makes the table as large as the tree has nodes and a step has ops; otherwise the signatures of
+ * one long step would evict each other before they come again. If many shapes evict others, the
+ * table grows, too. Called once a segment, not once an op. Without memory the table keeps its size.
+ */
 static void make_room(struct cus_plan *plan) {
     uint64_t before = plan->sig_counts ? plan->sig_mask + 1 : 0,
              slots = before ? before : SIG_SLOTS_MIN;
-    while (slots < plan->tree.n_nodes && slots < SIG_SLOTS_MAX)
+    uint64_t wanted = plan->tree.n_nodes > plan->longest ? plan->tree.n_nodes : plan->longest;
+    while (slots < wanted && slots < SIG_SLOTS_MAX)
         slots *= 2;
     if (before && plan->sig_evicted > before / LOST_PART && slots < SHAPES_MAX)
         slots *= 2;
@@ -339,9 +344,12 @@ static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t 
  * params may be new each time. */
 static bool earns_variant_again(struct cus_plan *plan) {
     struct cus_segment *segment = plan->view.segment;
-    if (!CUS_PAYS(SECOND_EXEC) || segment->n_variants >= FEW_SHAPES || !may_have_more(plan))
+    bool loop = segment->nodes[0]->loop;
+    if (!CUS_PAYS(SECOND_EXEC) || (!loop && segment->n_variants >= FEW_SHAPES) ||
+        !may_have_more(plan))
         return false;
-    if (segment->begun > PROBE_ALWAYS && segment->begun % PROBE_EVERY >= PROBE_RUN)
+    if (segment->begun > (loop ? PROBE_LOOPS : PROBE_ALWAYS) &&
+        segment->begun % PROBE_EVERY >= PROBE_RUN)
         return false;
     make_room(plan);
     uint32_t requested = 0, again = 0;
@@ -357,6 +365,39 @@ static bool earns_variant_again(struct cus_plan *plan) {
     }
     return requested && again * dirty >= requested * SECOND_MIN &&
            again * dirty * 4 >= requested * segment->n;
+}
+
+/* Identifies what the deferred ops request, by some of them. Never 0. */
+static uint64_t key_of_values(const struct cus_plan *plan) {
+    const struct cus_segment *segment = plan->view.segment;
+    uint32_t n = segment->n < SAMPLES ? segment->n : SAMPLES;
+    uint64_t key = 1;
+    for (uint32_t sample = 0; sample < n; sample++) {
+        uint32_t i = (uint32_t)((uint64_t)sample * segment->n / n);
+        key = cus_hash(key ^ cus_values_hash(segment->places[i].kind, cus_plan_values(plan, i)));
+        key ^= key >> 32;
+    }
+    return key ? key : 1;
+}
+
+/* Many nodes of the predicted variant differ. Does another one hold what is requested? Otherwise a
+ * new one may be built, or the predicted one is patched. */
+static enum cus_choice choose_values(struct cus_plan *plan, struct cus_variant **variant) {
+    struct cus_segment *segment = plan->view.segment;
+    plan->values_key = key_of_values(plan);
+    struct cus_variant *other = cus_variants_of_values(segment, plan->values_key);
+    if (other && other != plan->view.predicted) {
+        cus_choose_compare(plan, other);
+        if (!many_dirty(plan)) {
+            *variant = other;
+            return CUS_CHOICE_EXACT;
+        }
+    }
+    if (earns_variant_again(plan))
+        return CUS_CHOICE_BUILD;
+    *variant = plan->view.predicted;
+    cus_variants_give(segment, *variant, plan->values_key);
+    return CUS_CHOICE_EXACT;
 }
 
 /* Picks the variant that is patched to new shapes. If the segment has few variants and may have
@@ -440,11 +481,12 @@ static struct cus_variant *with_nodes(struct cus_plan *plan, struct cus_variant 
 static enum cus_choice choose(struct cus_plan *plan, bool aside, struct cus_variant **variant) {
     struct cus_segment *segment = plan->view.segment;
     *variant = NULL;
+    plan->values_key = 0;
     if (!segment->n_variants)
         return CUS_CHOICE_BUILD;
     if (!plan->view.reshaped) {
-        if (many_dirty(plan) && earns_variant_again(plan))
-            return CUS_CHOICE_BUILD;
+        if (many_dirty(plan))
+            return choose_values(plan, variant);
         *variant = plan->view.predicted;
         return CUS_CHOICE_EXACT;
     }

@@ -12,16 +12,10 @@
 #include "shim/plan/advice.h"
 #include "shim/plan/choose.h"
 #include "shim/plan/learn.h"
+#include "shim/plan/loops.h"
 #include "shim/plan/sizes.h"
 
 enum {
-    /* A step is searched for a loop once it has LOOP_AFTER ops, and LOOP_LONGER times as many as
-     * the longest step so far. At LOOP_SURE ops it is searched in any case. */
-    LOOP_AFTER = 256,
-    LOOP_LONGER = 8,
-    LOOP_SURE = 65536,
-    /* A turn is as many whole periods as reach this many ops. */
-    LOOP_STEP = 128,
     /* Ops that found no place in the full tree, for each node, until a sweep. A sweep drops the
      * nodes that did not come meanwhile. A program whose steps do not all fit keeps those that do;
      * a program that does something new now starts again. */
@@ -46,18 +40,10 @@ void cus_cursor_leave(struct cus_plan *plan) {
     plan->broken = plan->called = plan->covered = false;
 }
 
-void cus_cursor_restart(struct cus_plan *plan) {
-    plan->cur = &plan->tree.root;
-    plan->step = CUS_STEP_UNKNOWN;
-    plan->sig = (struct cus_signature){0, 0};
+/* A step begins, or a turn of a loop that counts as one. */
+static void begin_step(struct cus_plan *plan) {
     plan->clock_before = plan->clock_now;
     plan->clock_now = plan->clock;
-    plan->view.step_ops = plan->advised_ops = 0;
-    plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
-    plan->loop_ops = 0;
-    plan->looking = false;
-    plan->broken = true;
-    plan->called = plan->covered = false;
     plan->turns++;
     cus_merges_gap(&plan->merges);
     if (plan->now.graphs)
@@ -67,29 +53,27 @@ void cus_cursor_restart(struct cus_plan *plan) {
     plan->now.graphs = false;
 }
 
-/* ---- recording ---- */
+void cus_cursor_restart(struct cus_plan *plan) {
+    plan->cur = &plan->tree.root;
+    plan->step = CUS_STEP_UNKNOWN;
+    plan->sig = (struct cus_signature){0, 0};
+    plan->view.step_ops = plan->advised_ops = 0;
+    plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
+    plan->broken = true;
+    plan->called = plan->covered = false;
+    begin_step(plan);
+}
 
-static bool suspiciously_long(const struct cus_plan *plan) {
-    if (plan->view.step_ops < LOOP_AFTER)
+bool cus_cursor_turn(struct cus_plan *plan) {
+    /* Turns are alike, however many came before. */
+    plan->sig = (struct cus_signature){0, 0};
+    if (!cus_loops_are_steps(plan))
         return false;
-    return plan->view.step_ops >= LOOP_SURE || plan->view.step_ops / LOOP_LONGER >= plan->longest;
+    begin_step(plan);
+    return true;
 }
 
-/* Kinds only are compared: params may differ from turn to turn. */
-static void look_for_loop(struct cus_plan *plan, const struct cus_op *op) {
-    if (plan->loop_ops || !suspiciously_long(plan))
-        return;
-    if (!plan->looking)
-        cus_loop_reset(&plan->loop);
-    plan->looking = true;
-    uint32_t period = cus_loop_feed(&plan->loop, cus_hash(op->kind->id) >> 16);
-    if (!period || (plan->view.step_ops < LOOP_SURE && cus_advice_goes_on(plan)))
-        return;
-    cus_cursor_restart(plan);
-    plan->looped = true;
-    plan->ramp.size = plan->limits.segment_max; /* the GPU is busy: segments need not start small */
-    plan->loop_ops = (LOOP_STEP + period - 1) / period * period;
-}
+/* ---- recording ---- */
 
 /* This kernel's policy may be weaker than any before in steps of this class. Segments formed for
  * such steps may then hold more than is allowed now, so they are dropped. */
@@ -115,6 +99,8 @@ static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
     if (known &&
         (known->stamp == plan->turns || (known->segment && known->segment->used > plan->clock_now)))
         known = NULL;
+    if (known && known->join)
+        known = known->join; /* it leads to a loop now */
     struct cus_node *node = cus_tree_grow(&plan->tree, plan->cur, op->kind, step);
     plan->view.new_nodes++;
     if (!node || !known)
@@ -127,6 +113,7 @@ static struct cus_node *branch(struct cus_plan *plan, const struct cus_op *op,
  * now; NULL: the tree is full, or memory ran out. */
 static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
                                struct cus_node *node, enum cus_step_class step) {
+    bool called = plan->called;
     meet(plan, op->kind, step);
     cus_cursor_leave(plan);
     if (cus_merges_wanted(&plan->merges, &plan->tree))
@@ -145,23 +132,27 @@ static struct cus_node *record(struct cus_plan *plan, const struct cus_op *op,
             cus_learn_sweep(plan);
         plan->step = step;
         plan->view.step_ops++;
-        plan->unsynced++;
         plan->view.new_nodes++;
+        cus_loop_gap(&plan->loop);
         return NULL;
     }
     if (node->segment && node->segment->nodes[0] != node && plan->cur->expect->join == node)
         cus_learn_reached(plan, plan->cur->expect);
-    if (++node->visits == 1 && plan->advice)
-        cus_advice_reached(plan, node);
+    if (++node->visits == 1) {
+        cus_loops_new(plan);
+        if (plan->advice)
+            cus_advice_reached(plan, node);
+    }
     plan->view.warm_ops += node->visits > plan->limits.warmup + WARM_AFTER;
-    node->stamp = plan->turns;
+    node->stamp = plan->cur->expect->stamp = plan->turns;
     cus_merges_note(&plan->merges, node);
     /* This op could begin a segment, but may not now. The next segment is not the first of the
      * step, so it may be larger. */
     if (node->segment && node->segment->nodes[0] == node)
         cus_sizes_up(plan, node->segment);
-    if (!cus_cursor_advance(plan, node, 1))
-        look_for_loop(plan, op);
+    cus_cursor_advance(plan, node, 1);
+    if (cus_loops_look(plan))
+        cus_loops_feed(plan, node, called);
     return node;
 }
 
@@ -176,7 +167,6 @@ bool cus_plan_allows(const struct cus_plan *plan, const struct cus_op *op) {
 
 static void count_only(struct cus_plan *plan) {
     plan->view.step_ops++;
-    plan->unsynced++;
 }
 
 void cus_plan_record(struct cus_plan *plan, const struct cus_op *op) {
@@ -197,12 +187,11 @@ void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
     }
     mark->cur = plan->cur;
     mark->sig = plan->sig;
-    mark->unsynced = plan->unsynced;
     mark->step_ops = plan->view.step_ops;
     mark->turns = plan->turns;
     mark->step = plan->step;
-    mark->looking = plan->looking;
-    if (plan->looking)
+    mark->looking = cus_loops_look(plan);
+    if (mark->looking)
         mark->loop = plan->loop.at;
     mark->node = record(plan, op, plan->offered, plan->offered_step);
     mark->turns_after = plan->turns;
@@ -210,13 +199,11 @@ void cus_plan_record_offered(struct cus_plan *plan, const struct cus_op *op,
 
 void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark) {
     if (plan->limits.count_only) {
-        bool same_step = plan->turns == mark->turns;
-        plan->view.step_ops -= same_step;
-        plan->unsynced -= same_step;
+        plan->view.step_ops -= plan->turns == mark->turns;
         return;
     }
     /* If a turn ended, or other ops were recorded since, the nodes may be gone. */
-    if (plan->turns != mark->turns_after || plan->unsynced != mark->unsynced + 1)
+    if (plan->turns != mark->turns_after || plan->view.step_ops != mark->step_ops + 1)
         return;
     if (mark->node)
         mark->node->visits--;
@@ -225,30 +212,23 @@ void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark)
     cus_merges_gap(&plan->merges);
     plan->cur = mark->cur;
     plan->sig = mark->sig;
-    plan->unsynced = mark->unsynced;
     plan->view.step_ops = mark->step_ops;
     plan->step = mark->step;
-    plan->looking = mark->looking;
     if (mark->looking)
         plan->loop.at = mark->loop;
+    else
+        cus_loop_gap(&plan->loop);
 }
 
 void cus_plan_step_end(struct cus_plan *plan) {
-    uint64_t ops = plan->unsynced;
-    bool looped = plan->looped;
-    plan->unsynced = 0;
-    plan->looped = false;
+    uint64_t ops = plan->view.step_ops;
     plan->broken = true;
     if (plan->cur->boundary == CUS_BOUNDARY_CUT)
         cus_learn_passed(plan, plan->cur);
     cus_learn_sizing(plan);
     cus_cursor_restart(plan);
-    if (ops > plan->longest)
-        plan->longest = ops < LOOP_SURE ? (uint32_t)ops : LOOP_SURE;
+    plan->view.again = cus_loops_step_end(plan, ops);
     cus_sizes_settle(plan);
-    /* The supposed loop was one step that was longer than any before: it is learned again as a
-     * step. */
-    plan->view.again = looped && ops < LOOP_SURE;
     if (plan->view.again)
         cus_plan_clear(plan);
 }
@@ -273,8 +253,8 @@ bool cus_plan_demote(struct cus_plan *plan) {
             cus_tree_mark(&plan->tree, segment->nodes[segment->n - 1]);
     cus_learn_forget(plan);
     cus_loop_free(&plan->loop);
-    plan->unsynced = 0;
     plan->looped = false;
+    plan->look_until = 0;
     return true;
 }
 

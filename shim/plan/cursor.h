@@ -10,27 +10,19 @@
 /* The path goes on behind the last op. If that op is at a boundary, the boundary may be forgotten
  * (learn.h). */
 void cus_cursor_leave(struct cus_plan *plan);
-/* Sets the path back to the root: a step or a turn of a loop ended. */
+/* Sets the path back to the root: a step ended. */
 void cus_cursor_restart(struct cus_plan *plan);
+/* A turn of a loop ended. True: it counts as a step. */
+bool cus_cursor_turn(struct cus_plan *plan);
 
-/* Moves the path to `at` after `ops` ops were issued. Returns true if a turn of a loop ended
- * there. */
+/* Moves the path to `at` after `ops` ops were issued. Returns true if a turn of a loop that counts
+ * as a step ended there. */
 static inline bool cus_cursor_advance(struct cus_plan *plan, struct cus_node *at, uint32_t ops) {
     plan->cur = at;
     if (ops)
         plan->step = (enum cus_step_class)at->key.step;
     plan->view.step_ops += ops;
-    plan->unsynced += ops;
-    if (plan->loop_ops && plan->view.step_ops >= plan->loop_ops) {
-        at->loop_end = plan->view.step_ops == plan->loop_ops;
-        plan->loop_ops = 0;
-    }
-    if (!at->loop_end)
-        return false;
-    struct cus_ramp ramp = plan->ramp;
-    cus_cursor_restart(plan);
-    plan->ramp = ramp; /* the GPU is busy: segments need not start small */
-    return true;
+    return at->loop_end && cus_cursor_turn(plan);
 }
 
 /* Counts a marker kernel by the class of the step that it begins. */

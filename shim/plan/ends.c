@@ -68,6 +68,11 @@ void cus_learn_call(struct cus_node *at) {
     at->passes = 0;
 }
 
+void cus_learn_called(struct cus_node *at) {
+    at->cuts = CUTS_BY_OWNER - 1;
+    cus_learn_call(at);
+}
+
 /* Counts one more event at a node. The count first loses one for every `each` begins of the
  * segment since the last event. So old events do not matter, however often the segment was
  * launched before. */

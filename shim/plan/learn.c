@@ -326,7 +326,7 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
     plan->settle_in = CUS_SETTLE_STEPS;
     plan->advised = false;
-    plan->loop_ops = 0;
+    plan->look_until = 0;
     plan->now.n = 0;
     plan->last.n = 0; /* its names belong to kinds that may be freed */
     plan->now.graphs = plan->last.graphs = false;

@@ -36,6 +36,8 @@ void cus_learn_passed(struct cus_plan *plan, struct cus_node *at);
 void cus_learn_forked(struct cus_plan *plan, struct cus_node *at);
 /* A call came behind this node that would have cut a segment there. */
 void cus_learn_call(struct cus_node *at);
+/* The same where such calls came often enough for a boundary. */
+void cus_learn_called(struct cus_node *at);
 /* The first `n` ops of the segment were issued one by one because of `cut`. May drop the
  * segment. */
 void cus_learn_cut(struct cus_plan *plan, struct cus_segment *segment, uint32_t n,

@@ -1,14 +1,14 @@
 /*
  * The loop finder: keeps one candidate period and counts how many ops have fitted it.
- * cursor.c calls it under the engine's lock. A candidate is the distance to where the last
- * CUS_LOOP_GRAM ops came before. A loop's body may repeat a few kernels inside of itself; such an
- * inner period fails where the body goes on. So a candidate must hold for CUS_LOOP_RUN ops before
- * it is believed.
+ * loops.c calls it under the engine's lock. A candidate is the distance to where the last
+ * CUS_LOOP_GRAM ops came before.
  */
 #include "shim/plan/loop.h"
 
 #include "shim/base/hash.h"
 #include "shim/base/mem.h"
+#include "shim/plan/op.h"
+#include "shim/plan/step.h"
 
 enum { MASK = CUS_LOOP_WINDOW - 1 };
 static const uint64_t base = CUS_HASH_FACTOR;
@@ -29,42 +29,74 @@ static bool allocate(struct cus_loop *loop) {
     return false;
 }
 
-uint32_t cus_loop_feed(struct cus_loop *loop, uint64_t hash) {
-    if (!loop->ring && !allocate(loop))
-        return 0;
-    uint32_t at = loop->at.fed++;
-    /* A rolling hash of the last CUS_LOOP_GRAM ops. */
-    loop->at.gram = loop->at.gram * base + hash;
-    if (at >= CUS_LOOP_GRAM)
-        loop->at.gram -= loop->ring[(at - CUS_LOOP_GRAM) & MASK] * base_to_the_gram();
-    bool holds = loop->at.period && loop->ring[(at - loop->at.period) & MASK] == hash;
-    loop->ring[at & MASK] = hash;
-    uint32_t *last = &loop->last[(loop->at.gram >> 17) & MASK];
-    if (holds) {
-        loop->at.run++;
-    } else {
-        /* `last` holds positions counted from 1; 0 means never. */
-        uint32_t distance = *last ? at - (*last - 1) : 0;
-        bool known = at >= CUS_LOOP_GRAM && distance > 0 &&
-                     distance < CUS_LOOP_WINDOW - CUS_LOOP_GRAM &&
-                     loop->ring[(at - distance) & MASK] == hash;
-        loop->at.period = known ? distance : 0;
-        loop->at.run = known ? 1 : 0;
-    }
-    if (at >= CUS_LOOP_GRAM)
-        *last = at + 1;
-    bool believed =
-        loop->at.period && loop->at.run >= loop->at.period && loop->at.run >= CUS_LOOP_RUN;
-    return believed ? loop->at.period : 0;
+static uint64_t hash_of(const struct cus_loop_op *op) {
+    return cus_hash(op->kind->id * (uint64_t)CUS_STEP_CLASSES + op->step) >> 16;
 }
 
-void cus_loop_reset(struct cus_loop *loop) {
-    loop->at.period = 0;
-    loop->at.run = 0;
-    loop->at.fed = 0;
+static bool same(const struct cus_loop *loop, uint32_t a, uint32_t b) {
+    const struct cus_loop_op *one = &loop->ring[a & MASK], *other = &loop->ring[b & MASK];
+    return one->kind == other->kind && one->step == other->step;
+}
+
+uint32_t cus_loop_known(const struct cus_loop *loop) {
+    uint32_t n = loop->ring ? loop->at.fed - loop->at.from : 0;
+    return n < CUS_LOOP_WINDOW ? n : (uint32_t)CUS_LOOP_WINDOW;
+}
+
+const struct cus_loop_op *cus_loop_op(const struct cus_loop *loop, uint32_t back) {
+    return &loop->ring[(loop->at.fed - 1 - back) & MASK];
+}
+
+static uint32_t run_wanted(uint32_t period) {
+    return period < CUS_LOOP_BODY ? (uint32_t)CUS_LOOP_RUN : period;
+}
+
+/* The new candidate: the distance from op `at` to where the same ops came before, `*last` counted
+ * from 1. So many ops up to here fit it already. */
+static void consider(struct cus_loop *loop, uint32_t at, const uint32_t *last) {
+    struct cus_loop_at *now = &loop->at;
+    uint32_t known = cus_loop_known(loop), distance = *last > now->from ? at - (*last - 1) : 0;
+    now->period = now->run = 0;
+    now->told = false;
+    if (!distance || distance >= known)
+        return;
+    uint32_t most = run_wanted(distance), run = 0;
+    while (run < most && run + distance < known && same(loop, at - run, at - run - distance))
+        run++;
+    if (run < CUS_LOOP_GRAM)
+        return;
+    now->period = distance;
+    now->run = run;
+}
+
+uint32_t cus_loop_feed(struct cus_loop *loop, struct cus_loop_op op) {
+    if (!loop->ring && !allocate(loop))
+        return 0;
+    struct cus_loop_at *now = &loop->at;
+    uint32_t at = now->fed++;
+    /* A rolling hash of the last CUS_LOOP_GRAM ops. */
+    now->gram = now->gram * base + hash_of(&op);
+    if (at - now->from >= CUS_LOOP_GRAM)
+        now->gram -= hash_of(&loop->ring[(at - CUS_LOOP_GRAM) & MASK]) * base_to_the_gram();
+    loop->ring[at & MASK] = op;
+    bool whole = at - now->from + 1 >= CUS_LOOP_GRAM;
+    uint32_t *last = &loop->last[(now->gram >> 17) & MASK];
+    if (now->period && same(loop, at, at - now->period))
+        now->run += now->run < UINT32_MAX;
+    else if (whole)
+        consider(loop, at, last);
+    else
+        now->period = 0;
+    if (whole)
+        *last = at + 1;
+    return now->period && !now->told && now->run >= run_wanted(now->period) ? now->period : 0;
+}
+
+void cus_loop_gap(struct cus_loop *loop) {
+    loop->at.from = loop->at.fed;
     loop->at.gram = 0;
-    for (uint32_t i = 0; loop->last && i < CUS_LOOP_WINDOW; i++)
-        loop->last[i] = 0;
+    loop->at.period = loop->at.run = 0;
+    loop->at.told = false;
 }
 
 void cus_loop_free(struct cus_loop *loop) {

@@ -14,6 +14,7 @@
 #include "shim/plan/choose.h"
 #include "shim/plan/cursor.h"
 #include "shim/plan/learn.h"
+#include "shim/plan/loops.h"
 #include "shim/plan/prefix.h"
 #include "shim/plan/sizes.h"
 #include "shim/plan/variants.h"
@@ -260,6 +261,7 @@ void cus_plan_put_off(struct cus_plan *plan) {
 
 static void begin(struct cus_plan *plan, const struct cus_op *op) {
     cus_cursor_leave(plan);
+    plan->cur->expect->stamp = plan->turns; /* an alias that is taken stays */
     plan->view.segment = next_segment(plan);
     plan->view.n = 0;
     plan->then++;
@@ -352,6 +354,7 @@ struct cus_variant *cus_plan_built(struct cus_plan *plan, struct cus_exec *exec)
     variant->in = plan->sig;
     variant->out = cus_signature_append(plan->sig, variant->own, segment->power);
     cus_choose_note(plan, variant->out);
+    variant->values_key = plan->values_key;
     segment->unbuilt = 0;
     plan->view.built_anew += !segment->n_variants && segment->nodes[segment->lead]->built;
     for (uint32_t i = segment->lead; i < segment->n; i++)
@@ -404,8 +407,11 @@ static bool launched(struct cus_plan *plan, struct cus_variant *variant) {
     cus_segment_list_add(&plan->now, NULL, n);
     cus_merges_gap(&plan->merges);
     cus_learn_used(plan, segment);
+    uint32_t period = cus_loops_look(plan) ? cus_loops_feed_segment(plan, segment, n) : 0;
     cus_learn_gap(plan, segment);
-    return cus_cursor_advance(plan, end, n);
+    bool turned = cus_cursor_advance(plan, end, n);
+    cus_loops_found(plan, period);
+    return turned;
 }
 
 static bool cut_off(struct cus_plan *plan, enum cus_cut cut) {
@@ -424,6 +430,8 @@ static bool cut_off(struct cus_plan *plan, enum cus_cut cut) {
         cus_segment_list_add(&plan->now, segment->places[i].kind->name, 1);
     if (n)
         cus_merges_gap(&plan->merges);
+    if (cus_loops_look(plan))
+        cus_loops_feed_segment(plan, segment, n);
     cus_learn_cut(plan, segment, n, cut);
     return cus_cursor_advance(plan, at, n);
 }

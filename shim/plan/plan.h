@@ -125,8 +125,7 @@ struct cus_plan_mark {
     /* Where the path was, and where it went; NULL: the tree was full. */
     struct cus_node *cur, *node;
     struct cus_signature sig;
-    uint64_t unsynced; /* this and the next fields: the plan's before the op */
-    uint32_t step_ops;
+    uint64_t step_ops; /* this and the next fields: the plan's before the op */
     uint32_t turns;
     uint32_t turns_after;
     enum cus_step_class step;

@@ -40,7 +40,9 @@ struct cus_variant {
     /* Variants of any segment: the one launched just before this one, and just behind it. */
     struct cus_variant *before, *behind;
     uint64_t shape_key, place_key;
-    UT_hash_handle by_shape, by_place; /* used if the segment has more than CUS_VARIANTS_FEW */
+    uint64_t values_key; /* of the values that it was given when many differed; 0: not known */
+    UT_hash_handle by_shape, by_place,
+        by_values; /* used if the segment has more than CUS_VARIANTS_FEW */
     uint8_t *image;
     /* A bit for each op for which the graph has no node (cus_plan_supersede). NULL: none. */
     uint64_t *absent;
@@ -107,7 +109,7 @@ struct cus_segment {
     struct cus_place *places;            /* stored behind the nodes */
     struct cus_variant *newest, *oldest; /* by their last launch */
     struct cus_variant *guest;           /* patched to rare shapes last, and next time again */
-    struct cus_variant *by_shape, *by_place;
+    struct cus_variant *by_shape, *by_place, *by_values;
     uint64_t used;
     uint32_t otherwise; /* launches in a row whose first op differed from the last */
     uint64_t head_hash; /* of the first op in the variant launched last; key in `heads` */

@@ -28,11 +28,14 @@ enum {
     RETRY_NO_ROOM = 64,
 };
 
-/* Ops from `node` to the end of the expected path, at most `max`. */
+/* Ops from `node` to the end of the expected path, at most `max`. A loop is taken not to end. */
 static uint32_t ops_ahead(const struct cus_node *node, uint32_t max) {
     uint32_t n = 0;
-    for (; node && n < max; node = node->loop_end || node->join ? NULL : node->expect)
+    for (; node && n < max; node = node->join ? NULL : node->expect) {
+        if (node->loop_end)
+            return max;
         n++;
+    }
     return n;
 }
 

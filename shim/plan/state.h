@@ -18,6 +18,7 @@ struct cus_plan {
     bool head_patched;         /* the first op may differ from the one in `heads` */
     struct cus_signature own;  /* signature of the complete segment's ops; set if has_own */
     bool has_own;
+    uint64_t values_key; /* of the complete segment's ops, if many differ; else 0 */
 
     struct cus_plan_limits limits;
     /* Where the path is. The fields that recording an op reads come first. */
@@ -28,22 +29,19 @@ struct cus_plan {
     bool broken;                      /* a break came since the last op */
     bool called;                      /* that break was a call, and nothing was deferred */
     bool covered;                     /* a call came that covers the stream without naming it */
-    bool looking;                     /* the loop finder is being fed */
     bool looped;                      /* a loop was found since the host waited last */
+    uint64_t look_until;              /* of step_ops: loops are looked for up to there */
+    uint32_t looked;                  /* the turn in which an op was new last */
     uint32_t advised_ops;     /* of step_ops: up to where an earlier run last knew the path */
     struct cus_signature sig; /* of the step up to `cur`, without deferred ops */
-    uint64_t unsynced;        /* ops since the host waited last, over all turns of loops */
     /* Signatures that came and how often. A signature may be in any slot of a small group. One that
      * comes again earns a variant. */
     uint64_t *sig_counts;
     uint64_t sig_mask;    /* number of slots, a power of two, minus one */
     uint64_t sig_evicted; /* shapes that took another one's slot since the table grew */
     uint32_t turns;       /* steps and turns of loops so far; nodes are stamped with it */
-    /* Ops of a turn of the loop that was found last, until the turn's last node is marked; else
-     * 0. */
-    uint32_t loop_ops;
     struct cus_merges merges;
-    uint32_t longest;          /* the most `unsynced` ops when the host waited */
+    uint32_t longest;          /* the most ops of a step so far */
     struct cus_ramp ramp;      /* the size that the next segment of the step may have */
     struct cus_ramp ramped;    /* `ramp` as it was when the deferred segment began */
     struct cus_segment *other; /* the segment of the last OTHER */

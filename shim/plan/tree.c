@@ -14,6 +14,9 @@
  * few allocations. */
 enum { CHUNK_NODES = 128, CHUNK_NODES_MAX = 1024, SLOTS = 64 };
 
+/* Paths in a loop differ from paths beside it. */
+static const uint64_t LOOP_PATH = 0x9e3779b97f4a7c15;
+
 /* A node without a parent is not in use. */
 struct cus_tree_chunk {
     struct cus_tree_chunk *next;
@@ -155,7 +158,22 @@ struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
     return node;
 }
 
+struct cus_node *cus_tree_grow_root(struct cus_tree *tree, uint64_t path) {
+    struct cus_node *node = next_spare(tree);
+    if (!node)
+        return NULL;
+    node->key.parent = &tree->root;
+    node->path = cus_hash(path ^ LOOP_PATH);
+    take_spare(tree, node);
+    tree->n_nodes++;
+    return node;
+}
+
 /* ---- sweeping ---- */
+
+static bool is_loop_root(const struct cus_node *node) {
+    return !node->key.kind;
+}
 
 void cus_tree_mark(struct cus_tree *tree, struct cus_node *node) {
     while (node != &tree->root && !node->marked) {
@@ -186,7 +204,7 @@ static void take_out(struct cus_tree *tree, struct cus_node *node) {
 static void unlink_node(struct cus_node *node, void *context) {
     struct cus_tree *tree = context;
     struct cus_node *parent = (struct cus_node *)(uintptr_t)node->key.parent;
-    if (node->marked)
+    if (node->marked || is_loop_root(node))
         return;
     if (parent->expect == node)
         parent->expect = NULL;
@@ -201,7 +219,7 @@ static void unlink_node(struct cus_node *node, void *context) {
 static void become_first(struct cus_node *node, void *context) {
     struct cus_tree *tree = context;
     struct cus_node *parent = (struct cus_node *)(uintptr_t)node->key.parent;
-    if (!node->marked || parent->child)
+    if (!node->marked || parent->child || is_loop_root(node))
         return;
     take_out(tree, node);
     parent->child = node;
@@ -221,7 +239,14 @@ static void free_unmarked(struct cus_tree *tree, struct cus_tree_chunk *chunk, u
     }
 }
 
+/* A loop that stays needs the aliases that lead to it. */
+static void mark_alias(struct cus_node *node, void *context) {
+    if (node->join && node->join->marked && node->join->loop)
+        cus_tree_mark(context, node);
+}
+
 void cus_tree_sweep(struct cus_tree *tree) {
+    cus_tree_each(tree, mark_alias, tree);
     cus_tree_each(tree, unlink_node, tree);
     cus_tree_each(tree, become_first, tree);
     tree->spare = NULL;

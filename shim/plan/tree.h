@@ -4,7 +4,7 @@
  * The plan's files use it; the lock of the stream's engine guards all of it. Nodes come from an
  * arena and live until a sweep or until the tree is cleared.
  * An alias is a node at the end of a branch that merged with a known path. Its `join` is the node
- * at which the path goes on.
+ * at which the path goes on. A loop has a root of its own (loops.c), and aliases that lead into it.
  */
 #ifndef CUSPLICE_PLAN_TREE_H
 #define CUSPLICE_PLAN_TREE_H
@@ -41,9 +41,9 @@ struct cus_node {
     uint8_t boundary; /* enum cus_boundary: a segment must end here */
     uint8_t marked;   /* cus_tree_sweep keeps it */
     uint8_t evicted;  /* evictions of segments that had it */
-    /* Last op of a turn of a loop in which the host never waits: the path goes on at the root. */
-    uint8_t loop_end;
-    uint8_t advised; /* an earlier run says that the path comes again (plan/advice.h) */
+    uint8_t loop_end; /* last op of a turn of a loop: an alias leads to the turn's first op */
+    uint8_t loop;     /* an op of a loop */
+    uint8_t advised;  /* an earlier run says that the path comes again (plan/advice.h) */
 
     struct cus_node *child; /* the first child; others are found by hash */
     struct cus_node *next;  /* in the list of nodes with the same hash */
@@ -58,7 +58,7 @@ struct cus_node {
     uint16_t cut_at, fork_at; /* the segment's begins at the last cut and fork */
     uint8_t returns;          /* times that this boundary was forgotten and came back soon */
     bool built;               /* it has been in a graph */
-    uint8_t pad[10];
+    uint8_t pad[9];
     const struct cus_node *way; /* at a fork: the child taken last, which may be gone */
 };
 enum { CUS_NODE_BYTES = 128 };
@@ -106,6 +106,9 @@ static inline struct cus_node *cus_tree_child(const struct cus_tree *tree, struc
 /* Adds the child, which must not exist, and makes it the expected one. NULL when memory ran out. */
 struct cus_node *cus_tree_grow(struct cus_tree *tree, struct cus_node *at,
                                const struct cus_kind *kind, enum cus_step_class step);
+/* Adds the root of a loop: its only child is the first node of a turn, and no other node leads to
+ * it. `path`: the path in front of the loop. NULL when memory ran out. */
+struct cus_node *cus_tree_grow_root(struct cus_tree *tree, uint64_t path);
 /* Marks a node and all nodes that lead to it, for the next sweep. */
 void cus_tree_mark(struct cus_tree *tree, struct cus_node *node);
 /* Calls `each` for every node except the root. `each` must not add or free nodes. */

@@ -45,6 +45,17 @@ static void lose_place(struct cus_segment *segment, struct cus_variant *variant)
     memset(&variant->by_place, 0, sizeof variant->by_place);
 }
 
+static void find_by_values(struct cus_segment *segment, struct cus_variant *variant) {
+    if (variant->values_key)
+        HASH_ADD(by_values, segment->by_values, values_key, sizeof variant->values_key, variant);
+}
+
+static void lose_values(struct cus_segment *segment, struct cus_variant *variant) {
+    if (variant->by_values.tbl)
+        HASH_DELETE(by_values, segment->by_values, variant);
+    memset(&variant->by_values, 0, sizeof variant->by_values);
+}
+
 /* Of several variants at one place the last one is found: thousands may begin alike. */
 static void find_by_place(struct cus_segment *segment, struct cus_variant *variant) {
     uint64_t key = key_of_place(variant->in, cus_image_op(variant->image, segment, 0)->dims);
@@ -62,6 +73,8 @@ static void find_by_place(struct cus_segment *segment, struct cus_variant *varia
 static void index_one(struct cus_segment *segment, struct cus_variant *variant) {
     find_by_shape(segment, variant);
     find_by_place(segment, variant);
+    if (!variant->by_values.tbl)
+        find_by_values(segment, variant);
 }
 
 static void unindex(struct cus_segment *segment, struct cus_variant *variant) {
@@ -69,6 +82,7 @@ static void unindex(struct cus_segment *segment, struct cus_variant *variant) {
         HASH_DELETE(by_shape, segment->by_shape, variant);
     memset(&variant->by_shape, 0, sizeof variant->by_shape);
     lose_place(segment, variant);
+    lose_values(segment, variant);
 }
 
 struct cus_variant *cus_variants_of_shape(const struct cus_segment *segment,
@@ -83,6 +97,26 @@ struct cus_variant *cus_variants_of_shape(const struct cus_segment *segment,
         if (cus_signature_same(variant->own, own))
             return variant;
     return NULL;
+}
+
+struct cus_variant *cus_variants_of_values(const struct cus_segment *segment, uint64_t values_key) {
+    struct cus_variant *variant;
+    if (segment->n_variants > CUS_VARIANTS_FEW) {
+        HASH_FIND(by_values, segment->by_values, &values_key, sizeof values_key, variant);
+        return variant;
+    }
+    for (variant = segment->newest; variant; variant = variant->older)
+        if (variant->values_key == values_key)
+            return variant;
+    return NULL;
+}
+
+void cus_variants_give(struct cus_segment *segment, struct cus_variant *variant,
+                       uint64_t values_key) {
+    lose_values(segment, variant);
+    variant->values_key = values_key;
+    if (segment->n_variants > CUS_VARIANTS_FEW)
+        find_by_values(segment, variant);
 }
 
 struct cus_variant *cus_variants_of_place(const struct cus_segment *segment,

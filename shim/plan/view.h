@@ -33,7 +33,7 @@ struct cus_plan_view {
     uint32_t build_quota; /* ops that may be built in one step; 0: any. The engine sets it. */
 
     /* The path. */
-    uint32_t step_ops;  /* ops of this step, without deferred ones */
+    uint64_t step_ops;  /* ops since the host waited last, without deferred ones */
     bool again;         /* the last step was forgotten; its nodes are made again now */
     uint64_t new_nodes; /* nodes made so far: one per op if the path never repeats */
     /* Ops so far that were issued eagerly although their node came often enough to be in a

@@ -363,13 +363,12 @@ TEST(Advice, AKnownStepIsNoLoop) {
 TEST(Advice, AKnownPathIsALoopAllTheSame) {
     cus_plan_limits limits = kLimits;
     limits.segment_max = 1024;
-    limits.nodes_max = 30000;
     Program before(limits);
     cus_plan_advise(&before.plan, nullptr, 1);
     for (int i = 0; i < 24; i++)
-        Step(before, 20000);
+        Step(before, 2000);
     Known known(Told(before));
-    limits.nodes_max = 18000;
+    limits.nodes_max = 17500;
     Program program(limits);
     cus_plan_advise(&program.plan, &known.advice, 1);
     for (unsigned i = 0; i < 200000; i++)
@@ -422,7 +421,8 @@ TEST(Advice, OfALoopThatNeverWaitsTheSecondTurnIsInGraphs) {
     unsigned first = run(nullptr, &told);
     Known known(told);
     ASSERT_GT(told.size(), 0u);
-    EXPECT_LT(run(&known.advice, &again), first);
+    EXPECT_LE(run(&known.advice, &again), first);
+    EXPECT_LT(first, 350u) << "a loop is believed after CUS_LOOP_RUN ops, and nothing is warmed up";
 }
 
 } // namespace

@@ -56,7 +56,7 @@ TEST(Growth, AddressesThatTakeTurnsEarnASecondExecInALongStep) {
         if (step == 10)
             program.ResetCounts();
         for (unsigned i = 0; i < kOps; i++)
-            program.Op("k" + std::to_string(i * 7919 % 31), i + step % 2 * 100000);
+            program.Op("k" + std::to_string((i * 2654435761u >> 16) % 31), i + step % 2 * 100000);
         program.Sync();
     }
     ExpectFaithful(program);

@@ -1,0 +1,221 @@
+// Promise: a body that repeats within a step is found in the first step that has it. Its turns
+// share segments, which are patched; memory follows the body's size, not the step's.
+#include "tests/unit/plan/program.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+extern "C" {
+#include "shim/plan/loops.h"
+}
+
+namespace {
+
+const cus_plan_limits kLimits = {2, 4, 64, 0, 1024, 200000, CUS_MODE_PIECEWISE, false};
+
+std::string Name(const std::string &of, unsigned i) {
+    return of + std::to_string(i);
+}
+
+// A turn of a denoising loop: 16 blocks of 12 launches and two more. `value`: what differs from
+// turn to turn, in one launch of each block.
+void Denoise(Program &program, unsigned value, unsigned blocks = 16) {
+    for (unsigned block = 0; block < blocks; block++)
+        for (unsigned i = 0; i < 12; i++)
+            program.Op(Name("block", i), 100 * block + i, i == 5 ? value : 0);
+    program.Op("scale", 1, value);
+    program.Op("add", 2);
+}
+
+// A body of `ops` kernels of 40 in an order without a period of its own.
+void Body(Program &program, unsigned ops, unsigned value = 0) {
+    for (unsigned i = 0; i < ops; i++)
+        program.Op(Name("k", (i * 2654435761u >> 16) % 40), i, value);
+}
+
+double Share(const Program &program) {
+    return (double)program.in_graphs / (program.in_graphs + program.eager);
+}
+
+TEST(Loops, OfTheFirstStepAreInGraphsFromTheThirdTurnOn) {
+    Program program(kLimits);
+    for (int step = 0; step < 3; step++) {
+        program.ResetCounts();
+        for (unsigned turn = 0; turn < 20; turn++) {
+            unsigned before = program.eager;
+            Denoise(program, turn);
+            if (step || turn >= 3) {
+                EXPECT_LE(program.eager - before, 2u) << step << " " << turn;
+            }
+        }
+        program.Sync();
+        EXPECT_GT(Share(program), step ? 0.98 : 0.84) << step;
+    }
+    ExpectFaithful(program);
+}
+
+TEST(Loops, MayBeginAndEndOtherwise) {
+    Program program(kLimits);
+    for (int step = 0; step < 8; step++) {
+        program.ResetCounts();
+        for (unsigned i = 0; i < 50; i++)
+            program.Op(Name("first", i), i);
+        for (unsigned turn = 0; turn < 20; turn++)
+            Body(program, 200, turn);
+        Body(program, 77); // the last turn ends early
+        for (unsigned i = 0; i < 30; i++)
+            program.Op(Name("last", i), i);
+        program.Sync();
+        if (step == 1) {
+            EXPECT_GT(Share(program), 0.94);
+        }
+        if (step > 5) {
+            EXPECT_GT(Share(program), 0.99) << step;
+        }
+    }
+    ExpectFaithful(program);
+}
+
+TEST(Loops, OfAnyLengthTakeTheMemoryOfTheirBody) {
+    for (unsigned turns : {50u, 500u}) {
+        Program program(kLimits);
+        for (int step = 0; step < 3; step++) {
+            program.ResetCounts();
+            for (unsigned turn = 0; turn < turns; turn++)
+                Body(program, 200, turn % 3);
+            program.Sync();
+            EXPECT_GT(Share(program), 0.93) << step;
+            if (step) {
+                EXPECT_GT(Share(program), 0.99) << step;
+            }
+        }
+        EXPECT_LT(program.plan.tree.n_nodes, 1000u);
+        ExpectFaithful(program);
+    }
+}
+
+TEST(Loops, OfFewOpsHaveTurnsOfSeveralBodies) {
+    Program program(kLimits);
+    for (int step = 0; step < 3; step++) {
+        program.ResetCounts();
+        for (unsigned turn = 0; turn < 500; turn++)
+            for (unsigned i = 0; i < 7; i++)
+                program.Op(Name("cell", i), turn, i);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_GT(Share(program), 0.95);
+    for (const cus_segment *s = program.plan.view.segments; s; s = s->next)
+        EXPECT_GT(s->n, 4u);
+}
+
+// The inner loop is found first. The outer one then has its ops one by one in its body.
+TEST(Loops, MayHoldOthers) {
+    Program program(kLimits);
+    for (int step = 0; step < 3; step++) {
+        program.ResetCounts();
+        for (unsigned turn = 0; turn < 30; turn++)
+            Denoise(program, turn, 40); // 482 launches
+        program.Sync();
+        EXPECT_GT(Share(program), step ? 0.97 : 0.85) << step;
+    }
+    ExpectFaithful(program);
+}
+
+// Where a call comes in each turn, segments end from the first one on.
+TEST(Loops, KnowTheCallsInTheirBody) {
+    Program program(kLimits);
+    for (int step = 0; step < 2; step++) {
+        if (step)
+            program.ResetCounts();
+        for (unsigned turn = 0; turn < 30; turn++)
+            for (unsigned i = 0; i < 150; i++) {
+                program.Op(Name("k", i), turn, i);
+                if (i % 40 == 39 || i == 149)
+                    program.Break();
+            }
+        if (!step) {
+            EXPECT_EQ(program.flushes, 0u);
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.flushes, 0u);
+    EXPECT_GT(Share(program), 0.99);
+}
+
+// Params that differ from turn to turn but come again in the next step: turns get graphs of their
+// own.
+TEST(Loops, GetGraphsOfTheirOwnWhereTurnsDiffer) {
+    Program program(kLimits);
+    for (int step = 0; step < 12; step++) {
+        program.ResetCounts();
+        for (unsigned turn = 0; turn < 20; turn++)
+            Body(program, 200, turn);
+        program.Sync();
+        if (step == 1) {
+            EXPECT_GT(program.patched, 500u);
+        }
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.patched, 0u);
+}
+
+TEST(Loops, AreNotFoundWhereTheSecondTurnDiffers) {
+    Program program(kLimits);
+    std::mt19937 random(1);
+    for (unsigned i = 0; i < 20000; i++)
+        program.Op(Name("k", random() % 40), i);
+    EXPECT_EQ(program.in_graphs, 0u);
+    EXPECT_FALSE(program.plan.looped);
+    program.Sync();
+    ExpectFaithful(program);
+}
+
+// A step of 2048 ops at most is learned as a whole: its graphs need no patches.
+TEST(Loops, OfAShortStepAreForgotten) {
+    Program program(kLimits);
+    for (int step = 0; step < 6; step++) {
+        program.ResetCounts();
+        for (unsigned turn = 0; turn < 10; turn++)
+            Denoise(program, turn);
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    EXPECT_EQ(program.patched, 0u);
+    EXPECT_GT(Share(program), 0.99);
+    for (const cus_segment *s = program.plan.view.segments; s; s = s->next)
+        EXPECT_FALSE(s->nodes[0]->loop);
+}
+
+TEST(Loops, SurviveWhenOtherPathsAreForgotten) {
+    cus_plan_limits limits = kLimits;
+    limits.nodes_max = 3000;
+    Program program(limits);
+    auto step = [&program] {
+        program.ResetCounts();
+        for (unsigned turn = 0; turn < 20; turn++)
+            Denoise(program, turn);
+        program.Sync();
+    };
+    for (int i = 0; i < 4; i++)
+        step();
+    ASSERT_TRUE(cus_plan_demote(&program.plan));
+    step();
+    EXPECT_GT(Share(program), 0.98);
+    std::mt19937 random(1);
+    for (int round = 0; round < 40; round++) {
+        for (unsigned i = 0; i < 1000; i++)
+            program.Op(Name("other", random() % 40), i);
+        program.Sync();
+        if (round % 3 == 0)
+            step();
+    }
+    step();
+    EXPECT_GT(Share(program), 0.98);
+    ExpectFaithful(program);
+}
+
+} // namespace
