@@ -4,6 +4,7 @@
  * first. Program threads call this file with the engine's lock held. It never calls the driver.
  */
 #include "shim/stream/building.h"
+#include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
@@ -19,8 +20,10 @@
  *
  * To keep every step about as long as without graphs, a step may build a number of nodes (the build
  * quota) and spend an amount of time. What the graphs of the step saved is added to that time, and
- * what matching its ops cost is subtracted. No segment is formed that needs more than the quota of
- * one step. Graphs that exist already are launched meanwhile.
+ * what matching its ops cost is subtracted. If one part in TIME_PART of the time that the step has
+ * taken so far is more than that, it may be spent on any number of nodes: a slow host's steps take
+ * long, and builds add little to them. No segment is formed that needs more than the quota of one
+ * step. Graphs that exist already are launched meanwhile.
  *
  * The time of the build within the step does not matter. A host that is ahead of its GPU loses
  * nothing in any call, because the GPU has work meanwhile. A host that is behind has no spare time
@@ -32,6 +35,7 @@
 enum {
     /* The quota options are per this many ops of a step; a shorter step counts as this long. */
     STEP_OPS = 1000,
+    TIME_PART = 10,
     /* With each step, the remembered step length shrinks by 1/FADE, unless the step was longer. */
     FADE = 8,
     NODE_NS = 2500,    /* first estimate of the time per node, in ns */
@@ -111,28 +115,42 @@ void cus_build_allow(struct cus_engine *engine) {
     building->length = length > STEP_OPS ? length : STEP_OPS;
     building->began = now;
     building->nodes = building->advised = 0;
-    building->ns = 0;
+    building->ns = building->since_ns = 0;
     doubt(building);
     engine->view.build_quota = nodes_in(building->length);
+}
+
+/* The time since a graph was wanted first in this step. The host may have been idle in front of the
+ * step. */
+static uint64_t time_so_far(struct cus_building *building) {
+    uint64_t now = cus_clock_ns();
+    if (!building->since_ns)
+        building->since_ns = now;
+    return now - building->since_ns;
 }
 
 /* Advised graphs have their own, larger quota: any op of the step may be built at once, or the
  * advice would pay late. They are spread over steps only if they take ADVISED_TIMES the normal
  * build time. */
-bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised) {
-    const struct cus_building *building = &engine->building;
+bool cus_build_fits(struct cus_engine *engine, uint32_t nodes, bool advised) {
+    struct cus_building *building = &engine->building;
     struct cus_account step = cus_account_since(cus_engine_account(engine), building->began);
     uint64_t ops = step.ops < STEP_OPS ? STEP_OPS : step.ops;
+    uint64_t took = time_so_far(building);
     if (!building->nodes && !building->advised)
         return true;
     step.built = step.anew = 0; /* build time is counted in building->ns */
     uint64_t whole = building->length > ops ? building->length : ops;
     uint64_t build_quota = cus_options()->build_us * (advised ? ADVISED_TIMES * whole : ops);
-    int64_t ns = (int64_t)build_quota + cus_account_balance(&step);
+    int64_t balance = cus_account_balance(&step);
     int64_t then = (int64_t)(building->ns + beyond(nodes, estimate(nodes, advised)));
-    if (cus_options()->build_us && then > ns)
-        return false;
-    return advised ? building->advised <= ops : building->nodes + nodes <= nodes_of(ops);
+    bool in_time = !cus_options()->build_us || then <= (int64_t)build_quota + balance;
+    if (advised)
+        return in_time && building->advised <= ops;
+    if (in_time && building->nodes + nodes <= nodes_of(ops))
+        return true;
+    uint64_t part = took / TIME_PART;
+    return cus_options()->build_us && part > build_quota && then <= (int64_t)part + balance;
 }
 
 static void note_wait(uint64_t waited) {

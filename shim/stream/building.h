@@ -10,7 +10,7 @@
 void cus_build_allow(struct cus_engine *engine);
 /* Does the build quota of this step still allow this many nodes? The first build of a step is
  * always allowed, whatever its size. */
-bool cus_build_fits(const struct cus_engine *engine, uint32_t nodes, bool advised);
+bool cus_build_fits(struct cus_engine *engine, uint32_t nodes, bool advised);
 /* A graph was built and launched for the first time. The call took `ns`. Of these, the build waited
  * `waited_ns` before it could begin. Engine lock held. */
 void cus_build_took(struct cus_engine *engine, uint32_t nodes, uint64_t ns, uint64_t waited_ns,

@@ -138,6 +138,7 @@ struct cus_engine {
         struct cus_account began; /* the account when the step began */
         uint64_t length;          /* ops of the longest step lately */
         uint64_t ns;              /* time that builds took */
+        uint64_t since_ns;        /* when a graph was wanted first; 0: none was */
         uint32_t nodes, advised;  /* nodes built; those of advised graphs apart */
         /* Steps since the last measured build, or since the estimate last moved. */
         uint32_t unmeasured;

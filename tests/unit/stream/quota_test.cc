@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "shim/base/clock.h"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -96,6 +98,26 @@ TEST(Quota, AdviceBuildsNoMoreThanTheStep) {
     EXPECT_GE(built, 4000u);
     EXPECT_LE(built, 4000u + SEGMENT);
     quota_step();
+}
+
+// A step that takes long has time for more nodes than its launches allow: a tenth of what it takes.
+TEST(Quota, ASlowStepMayBuildInATenthOfItsTime) {
+    auto built = [](uint64_t op_ns) {
+        unsigned n = 0;
+        cus_virtual.on = true;
+        for (int at = 0; at < 4000; at += SEGMENT) {
+            bool fits = quota_build(SEGMENT, 30000 + SEGMENT * 2500, false);
+            n += fits ? SEGMENT : 0;
+            quota_ops(SEGMENT, fits);
+            cus_virtual.ns += SEGMENT * op_ns;
+        }
+        quota_step();
+        cus_virtual.on = false;
+        return n;
+    };
+    Settle();
+    EXPECT_LE(built(1000), 1125u) << "256 of each thousand, and the first one";
+    EXPECT_GE(built(10000), 3600u) << "at the pace of Python, from the fifth millisecond on";
 }
 
 // What advice took is not there for others.
