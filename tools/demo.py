@@ -32,6 +32,7 @@ class Host:
         # The demo shows its own settings, whatever the shell has; CUSIM_DELAY_US and its like stay.
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("CUSPLICE")}
         self.env["XDG_CONFIG_HOME"] = str(scratch)
+        self.env["CUSPLICE_CACHE_DIR"] = ""  # none: each demo shows a first run
         self.env.setdefault("CUSIM_LIB", str(bin_dir / "harness/sim/lib"))
 
     def name(self):

@@ -305,10 +305,13 @@ void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *
 /* ---- the environment ---- */
 
 /* Variables that belong to no option: the kill switch, the config file, the rules, the
- * launcher's hand-shake; also the variables of tools/setup, which this library ignores. */
+ * launcher's hand-shake and cache folder; also the variables of tools/setup, which this library
+ * ignores. */
 static const char *const other_variables[] = {
-    "CUSPLICE",      "CUSPLICE_CONFIG", "CUSPLICE_EAGER",   "CUSPLICE_HANDSHAKE",
-    "CUSPLICE_CUDA", "CUSPLICE_CACHE",  "CUSPLICE_TOOLKIT", NULL};
+    "CUSPLICE",           "CUSPLICE_CONFIG",  "CUSPLICE_EAGER",
+    "CUSPLICE_HANDSHAKE", CUS_CACHE_OFFERED,  "CUSPLICE_CUDA",
+    "CUSPLICE_CACHE",     "CUSPLICE_TOOLKIT", NULL};
+enum { OTHERS = sizeof other_variables / sizeof *other_variables };
 
 static void variable_of(const char *key, char *out, size_t bytes) {
     size_t used = (size_t)snprintf(out, bytes, "CUSPLICE_");
@@ -345,16 +348,16 @@ static bool is_one_of(const char *word, const char *const *list) {
 
 /* Reports CUSPLICE_ variables that do not exist, which are most likely a slip. */
 static void judge_variables(cus_problem_fn *problem, void *context) {
-    enum { MAX = 56, BYTES = 40 };
+    enum { MAX = 64, BYTES = 40 };
     char twins[MAX][BYTES];
     const char *known[MAX + 1] = {NULL};
     unsigned n = 0;
-    for (const struct cus_option_row *row; n < MAX - 8 && (row = cus_options_row(n)); n++) {
+    for (const struct cus_option_row *row; n < MAX - OTHERS && (row = cus_options_row(n)); n++) {
         variable_of(row->key, twins[n], BYTES);
         known[n] = twins[n];
     }
     const struct cus_option_old *old;
-    for (unsigned i = 0; n < MAX - 8 && (old = cus_options_old(i)); i++, n++) {
+    for (unsigned i = 0; n < MAX - OTHERS && (old = cus_options_old(i)); i++, n++) {
         variable_of(old->old, twins[n], BYTES);
         known[n] = twins[n];
     }
@@ -395,11 +398,12 @@ static void judge_without(cus_problem_fn *problem, void *context) {
 #endif
 }
 
-static void read_variable(const char *key, cus_setting_fn *setting, void *context) {
+/* An empty variable is as none, unless the option may be empty (`may_be`). */
+static void read_variable(const char *key, bool may_be, cus_setting_fn *setting, void *context) {
     char name[64];
     variable_of(key, name, sizeof name);
     const char *value = secure_getenv(name);
-    if (value && *value) {
+    if (value && (*value || may_be)) {
         struct cus_setting it = {"", key, value, name, 0};
         setting(context, &it);
     }
@@ -410,9 +414,9 @@ static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, v
     const struct cus_option_old *old;
     for (unsigned i = 0; (old = cus_options_old(i));
          i++) /* first, so that the present name overrides it */
-        read_variable(old->old, setting, context);
+        read_variable(old->old, false, setting, context);
     for (unsigned i = 0; (row = cus_options_row(i)); i++)
-        read_variable(row->key, setting, context);
+        read_variable(row->key, !*row->value, setting, context);
     const char *eager = secure_getenv("CUSPLICE_EAGER");
     if (eager)
         read_eager(eager, setting, context);
@@ -449,10 +453,22 @@ static void read_user_file(cus_setting_fn *setting, cus_problem_fn *problem, voi
         tell_unopened(path, true, why, problem, context);
 }
 
+/* The weakest place, so that any other one can say where the cache is, or that there is none. */
+static void read_launcher(cus_setting_fn *setting, void *context) {
+    const char *folder = secure_getenv(CUS_CACHE_OFFERED);
+    if (folder && *folder == '/') {
+        struct cus_setting it = {"", "cache_dir", folder, CUS_CACHE_OFFERED, 0};
+        setting(context, &it);
+    }
+}
+
 void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_problem_fn *problem,
                      void *context) {
     const char *named;
     switch (source) {
+    case CUS_SOURCE_LAUNCHER:
+        read_launcher(setting, context);
+        break;
     case CUS_SOURCE_SYSTEM:
         cus_config_read_file(cus_config_system_file, true, setting, problem, context);
         break;

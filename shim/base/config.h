@@ -18,12 +18,16 @@ extern "C" {
 
 /* The sources of settings, weakest first. */
 enum cus_source {
+    CUS_SOURCE_LAUNCHER, /* the cache folder that `cusplice run` offers */
     CUS_SOURCE_SYSTEM,
     CUS_SOURCE_USER,
     CUS_SOURCE_NAMED,
     CUS_SOURCE_ENVIRONMENT,
     CUS_SOURCES
 };
+
+/* The variable of CUS_SOURCE_LAUNCHER. */
+#define CUS_CACHE_OFFERED "CUSPLICE_CACHE_OFFERED"
 
 struct cus_setting {
     const char *section; /* "", "rules" or "step"; for a head never "", but "?" if unknown */
@@ -51,9 +55,10 @@ void cus_problem_warn(void *context, const struct cus_problem *problem);
 /*
  * Calls `setting` for each setting and each section head of a source, in order. Settings below an
  * invalid head are left out. Calls `problem` (may be NULL) for each problem of the reading itself:
- * an unreadable file, an invalid line, an unknown section, an unknown CUSPLICE_ variable. A problem
- * follows the head of its section. The system's and the user's file may be absent; the file that
- * CUSPLICE_CONFIG names may not.
+ * an unreadable file, an invalid line, an unknown section, an unknown CUSPLICE_ variable. An empty
+ * variable counts for paths alone, whose value may be empty. A problem follows the head of its
+ * section. The system's and the user's file may be absent; the file that CUSPLICE_CONFIG names may
+ * not.
  */
 typedef void cus_setting_fn(void *context, const struct cus_setting *setting);
 void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_problem_fn *problem,

@@ -206,6 +206,7 @@ struct load {
     cus_problem_fn *problem;
     void *context;
     int problems;
+    enum cus_source source;
     uint64_t named; /* a bit per row that this source has set by its name now */
 };
 _Static_assert(ROWS <= 64, "a bit per row");
@@ -233,7 +234,8 @@ static void load_setting(void *context, const struct cus_setting *setting) {
         load_problem(load, &(struct cus_problem){setting->file, setting->line, text, NULL, true});
         return;
     }
-    cus_options_set(load->out, setting, load_problem, load);
+    if (cus_options_set(load->out, setting, load_problem, load) && strcmp(key, "cache_dir") == 0)
+        load->out->cache_offered = load->source == CUS_SOURCE_LAUNCHER;
 }
 
 static void set_built_in(struct cus_options *out) {
@@ -256,8 +258,10 @@ int cus_options_load(struct cus_options *out, bool secure, cus_problem_fn *probl
         out->mode = CUS_MODE_OFF;
         return 0;
     }
-    for (int source = 0; source < CUS_SOURCES; source++, load.named = 0)
-        cus_config_read((enum cus_source)source, load_setting, load_problem, &load);
+    for (int source = 0; source < CUS_SOURCES; source++, load.named = 0) {
+        load.source = (enum cus_source)source;
+        cus_config_read(load.source, load_setting, load_problem, &load);
+    }
     return load.problems;
 }
 

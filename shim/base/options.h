@@ -2,9 +2,9 @@
  * The options of a process, from one table (options.def): the struct, the parser, the environment
  * variables, the help text and config/cusplice.conf are all made from it.
  *
- * Sources, weakest first: built-in values, /etc/cusplice.conf,
- * $XDG_CONFIG_HOME/cusplice/cusplice.conf, the file that CUSPLICE_CONFIG names, the environment
- * (CUSPLICE_<KEY>). CUSPLICE=off sets mode = off, whatever else is set.
+ * Sources, weakest first: built-in values, the cache folder that `cusplice run` offers,
+ * /etc/cusplice.conf, $XDG_CONFIG_HOME/cusplice/cusplice.conf, the file that CUSPLICE_CONFIG names,
+ * the environment (CUSPLICE_<KEY>). CUSPLICE=off sets mode = off, whatever else is set.
  */
 #ifndef CUSPLICE_BASE_OPTIONS_H
 #define CUSPLICE_BASE_OPTIONS_H
@@ -53,7 +53,8 @@ typedef const char *cus_option_LOG;
 struct cus_options {
 #define CUS_OPTION(key, kind, value, min, max, text) cus_option_##kind key;
 #include "shim/base/options.def"
-    char *owned[48]; /* texts that the fields above point to; only for cus_options_free */
+    bool cache_offered; /* cache_dir is what `cusplice run` offered: nobody asked for a cache */
+    char *owned[48];    /* texts that the fields above point to; only for cus_options_free */
 };
 
 /*

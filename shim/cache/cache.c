@@ -344,11 +344,13 @@ uint32_t cus_cache_find(const struct cus_cache_entry *entries, uint32_t n, uint6
     return n;
 }
 
-/* True: the update would change the file. A file that is more than half full always changes, so
- * that entries in use can be told from others. */
+/* True: the update would change the file. In a file that is more than half full, entries in use are
+ * marked as used last, so that they can be told from others; nobody marks them again before another
+ * process has written. */
 static bool would_change(const struct cus_cache *file, uint32_t room,
                          const struct cus_cache_entry *add, uint32_t n_add,
                          const struct cus_cache_entry *drop, uint32_t n_drop) {
+    bool unmarked = false;
     for (uint32_t i = 0; i < n_drop; i++)
         if (cus_cache_find(file->entries, file->n, drop[i].path) < file->n &&
             cus_cache_find(add, n_add, drop[i].path) == n_add)
@@ -357,8 +359,9 @@ static bool would_change(const struct cus_cache *file, uint32_t room,
         uint32_t at = cus_cache_find(file->entries, file->n, add[i].path);
         if (at == file->n || file->entries[at].ops != add[i].ops)
             return true;
+        unmarked |= file->entries[at].used != file->generation;
     }
-    return file->n > room || (n_add && file->n > room / 2);
+    return file->n > room || (unmarked && file->n > room / 2);
 }
 
 static bool merge(struct cus_cache *file, uint32_t room, const struct cus_cache_entry *add,

@@ -40,6 +40,11 @@ static struct cus_lock save_lock = CUS_LOCK_OF(CUS_RANK_STATS); /* only one thre
 static uint32_t saves;                                          /* atomic */
 static uint32_t in_file; /* atomic: entries of the file when last written */
 
+/* What is wrong with a cache that nobody asked for is nothing to warn of. */
+static enum cus_level level(void) {
+    return cus_options()->cache_offered ? CUS_INFO : CUS_WARN;
+}
+
 static uint32_t room(void) {
     return cus_cache_room((uint64_t)cus_options()->cache_mb << 20);
 }
@@ -55,7 +60,7 @@ void cus_advice_load(void) {
         return;
     read_state = cus_cache_read(folder, &read_at_start, &why);
     if (why)
-        cus_log(CUS_WARN, "cache", "%s/" CUS_CACHE_FILE " is not used: %s", folder, why);
+        cus_log(level(), "cache", "%s/" CUS_CACHE_FILE " is not used: %s", folder, why);
     __atomic_store_n(&in_file, read_at_start.n, __ATOMIC_RELAXED);
     if (!read_at_start.n || !(advice.marks = cus_mem_alloc(read_at_start.n)))
         return;
@@ -224,7 +229,7 @@ void cus_engine_cache_save(bool ends) {
     cus_mem_free(good);
     cus_mem_free(drop);
     if (why)
-        CUS_LOG_ONCE(CUS_WARN, "cache", "%s/" CUS_CACHE_FILE " is not written: %s", folder, why);
+        CUS_LOG_ONCE(level(), "cache", "%s/" CUS_CACHE_FILE " is not written: %s", folder, why);
     else if (state == CUS_CACHE_BUSY)
         cus_log(CUS_INFO, "cache", "another process writes %s/" CUS_CACHE_FILE, folder);
     cus_lock_give(&save_lock);

@@ -915,7 +915,8 @@ def case_launcher(lab):
     if lab.plain_only:
         return
     stats = os.path.join(lab.runner.scratch, "launcher.json")
-    mine = lab.runner.run([launcher, "run", "--stats", stats, "--", program, *args])
+    uncached = ["--set", "cache_dir="]  # what earlier runs left is no matter here
+    mine = lab.runner.run([launcher, "run", *uncached, "--stats", stats, "--", program, *args])
     if not mine.ok or not mine.result:
         lab.fail(mine)
         return
@@ -924,7 +925,7 @@ def case_launcher(lab):
     counted = lab.runner.read_stats(stats)
     lab.check("cusplice run: launches in graphs", bool(counted) and counted["issued"]["in_graphs"] > 0,
               counted["issued"]["in_graphs"] if counted else "no stats file", "> 0")
-    bad = lab.runner.run([launcher, "run", "--", program, "--no-such-option"])
+    bad = lab.runner.run([launcher, "run", *uncached, "--", program, "--no-such-option"])
     lab.check("cusplice run: exit status passed through", bad.rc == 2, bad.rc, "2")
 
 

@@ -51,6 +51,8 @@ std::vector<std::string> EnvironmentOf(const Environment &more) {
             all[text.substr(0, equals)] = text.substr(equals + 1);
     }
     all["XDG_CONFIG_HOME"] = "/nowhere";
+    all["CUSPLICE_CACHE_DIR"] =
+        ""; // none: what earlier runs left in the tester's home is no matter
     all.erase("LD_PRELOAD");
     if (!First().empty())
         all["LD_PRELOAD"] = First();

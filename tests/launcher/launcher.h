@@ -33,8 +33,8 @@ bool Sanitized();
 // What LD_PRELOAD begins with under ASan, whose runtime insists on being first; "" otherwise.
 std::string First();
 
-// Runs `argv` with the environment of this process, less everything of cusplice, plus `more` (""
-// unsets).
+// Runs `argv` with the environment of this process, less everything of cusplice, with no cache,
+// plus `more` ("" unsets).
 Result RunProgram(const Strings &argv, const Environment &more = {}, const std::string &input = "");
 // The same for the launcher.
 Result Cusplice(Strings arguments, const Environment &more = {}, const std::string &input = "");

@@ -2,6 +2,7 @@
 // the simulator.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "tests/launcher/launcher.h"
 
@@ -35,6 +36,68 @@ TEST(RealLibrary, AProgramWithLaunchesIsLeftInPeaceAndCounted) {
     EXPECT_EQ(r.Exit(), 0) << r.err;
     EXPECT_FALSE(Has(r.err, "cusplice")) << r.err;
     EXPECT_TRUE(Has(ReadFile(stats), "\"mode\": \"piecewise\"")) << ReadFile(stats);
+}
+
+// With the cache of a user who says nothing of one, and graphs whose sizes follow no clock.
+struct Kept {
+    explicit Kept(const std::string &name)
+        : home(Folder() + "/" + name), folder(home + "/.cache/cusplice") {
+        EXPECT_EQ(mkdir(home.c_str(), 0700), 0) << home;
+    }
+    // first_step_in_graphs; -1: no such number.
+    double Run(const Environment &more = {}) {
+        std::string stats = Folder() + "/kept.json";
+        Environment all = {{"CUSPLICE_CACHE_DIR", ""}, // unset
+                           {"XDG_CACHE_HOME", ""},          {"HOME", home},
+                           {"CUSIM_DELAY_US", "0"},         {"CUSPLICE_TRUST_DRIVER", "yes"},
+                           {"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_BUILD_US", "0"},
+                           {"CUSPLICE_SUBMIT_NS", "0"},     {"CUSPLICE_SEGMENT_FIRST", "32"},
+                           {"CUSPLICE_SEGMENT_MAX", "32"}};
+        for (const auto &[key, value] : more)
+            all[key] = value;
+        last = Simulated({"--set", "eager=x", "--stats", stats, "--", "harness/decode/decode",
+                          "--prompt", "A", "--tokens", "24"},
+                         all);
+        EXPECT_EQ(last.Exit(), 0) << last.err;
+        std::string text = ReadFile(stats), key = "\"first_step_in_graphs\": ";
+        size_t at = text.find(key);
+        return at == std::string::npos ? -1 : atof(text.c_str() + at + key.size());
+    }
+    std::string home, folder;
+    Result last;
+};
+
+TEST(RealCache, TheSecondRunOfAnythingIsInGraphsFromItsSecondStep) {
+    Kept kept("kept");
+    EXPECT_GE(kept.Run(), 3);
+    std::string text = kept.last.out.substr(0, kept.last.out.find("\ndecode:"));
+    EXPECT_EQ(kept.Run(), 2);
+    EXPECT_EQ(kept.last.out.substr(0, text.size()), text);
+    EXPECT_FALSE(Has(kept.last.err, "cusplice")) << kept.last.err;
+    struct stat info;
+    ASSERT_EQ(stat(kept.folder.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0700u);
+    EXPECT_GE(kept.Run({{"CUSPLICE_CACHE_DIR", Folder() + "/other"}}), 3) << "said by the user";
+}
+
+// Nobody asked for it, so what is wrong with it is told to those who ask.
+TEST(RealCache, WhatIsWrongWithItIsNoWarning) {
+    Kept kept("broken");
+    kept.Run();
+    for (const char *log : {"warn", "info"}) {
+        Write("broken/.cache/cusplice/cusplice.cache", "what is this?");
+        EXPECT_GE(kept.Run({{"CUSPLICE_LOG", log}}), 3);
+        EXPECT_EQ(Has(kept.last.err, "is not used"), std::string(log) == "info") << kept.last.err;
+        EXPECT_EQ(kept.Run(), 2) << "it was replaced";
+    }
+    ASSERT_EQ(chmod(kept.folder.c_str(), 0777), 0);
+    for (const char *log : {"warn", "info"}) {
+        EXPECT_GE(kept.Run({{"CUSPLICE_LOG", log}}), 3) << "others may write there";
+        for (const char *what : {"is not used", "is not written"})
+            EXPECT_EQ(Has(kept.last.err, what), std::string(log) == "info") << kept.last.err;
+    }
+    kept.Run({{"CUSPLICE_CACHE_DIR", kept.folder}});
+    EXPECT_TRUE(Has(kept.last.err, "is not used")) << "this one was asked for";
 }
 
 TEST(RealLibrary, WhySaysWhatBrokeAndNothingElse) {

@@ -127,6 +127,31 @@ TEST(CacheVerb, ListsAndClears) {
     EXPECT_TRUE(Has(r.err, "there is no such file")) << r.err;
 }
 
+TEST(CacheVerb, FindsTheFolderThatRunOffers) {
+    std::string home = Folder() + "/caches";
+    ASSERT_EQ(mkdir(home.c_str(), 0700), 0);
+    const cus_cache_entry entry = {0xabc, 12, 0, 0, 5};
+    bool wrote;
+    uint32_t n;
+    const char *why;
+    ASSERT_EQ(cus_cache_update((home + "/cusplice").c_str(), 100, &entry, 1, nullptr, 0, &n, &wrote,
+                               &why),
+              CUS_CACHE_GOOD);
+    Environment env = {{"CUSPLICE_CACHE_DIR", ""}, {"XDG_CACHE_HOME", home}}; // "": unset
+    Result r = Cusplice({"cache", "--list"}, env);
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.out, home + "/cusplice/cusplice.cache: 1 graphs")) << r.out;
+    env["CUSPLICE_CACHE_DIR"] = "/nowhere";
+    EXPECT_TRUE(Has(Cusplice({"cache", "--list"}, env).err, "/nowhere/cusplice.cache"));
+    env.erase("CUSPLICE_CACHE_DIR"); // that of these tests, which is empty
+    EXPECT_EQ(Cusplice({"cache", "--clear"}, env).Exit(), 2) << "switched off";
+    env["CUSPLICE_CACHE_DIR"] = "";
+    EXPECT_EQ(Cusplice({"cache", "--clear"}, env).Exit(), 0);
+    EXPECT_EQ(Cusplice({"cache", "--clear"}, env).Exit(), 1) << "there is none now";
+    env["XDG_CACHE_HOME"] = env["HOME"] = "";
+    EXPECT_EQ(Cusplice({"cache", "--list"}, env).Exit(), 2);
+}
+
 TEST(CacheVerb, WhatIsMissingOrTooMuchIsSaid) {
     EXPECT_EQ(Cusplice({"cache"}).Exit(), 2);
     EXPECT_EQ(Cusplice({"cache", "--list"}).Exit(), 2);

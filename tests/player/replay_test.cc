@@ -105,6 +105,20 @@ TEST(ReplayVerb, TheEnvironmentDoesNotSpoilStrategies) {
     EXPECT_EQ(r.out, "");
 }
 
+// Within a `cusplice run`. A cache that the user names is a setting as others.
+TEST(ReplayVerb, ACacheThatARunOffersIsNotTaken) {
+    std::string trace = MakeSteps("offered.cst", 4), offered = Folder() + "/offered",
+                named = Folder() + "/named";
+    Strings args = {"--repeat=1", "--strategy=piecewise", trace};
+    struct stat info;
+    Result r = Replay(args, {{"CUSPLICE_CACHE_DIR", ""}, {"CUSPLICE_CACHE_OFFERED", offered}});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_NE(stat(offered.c_str(), &info), 0);
+    r = Replay(args, {{"CUSPLICE_CACHE_DIR", named}});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_EQ(stat(named.c_str(), &info), 0);
+}
+
 TEST(ReplayVerb, AWrongEndIsToldAndIsAFailure) {
     std::string trace = MakeSteps("wrong.cst", 2, false, true);
     Result r = Replay({"--strategy", "eager", "--strategy", "full", "--repeat", "1", trace});

@@ -30,7 +30,8 @@ typedef int cli_run_judge(bool seen, const struct cli_verified *verified);
 /* What is to be done when the program has ended, however it did. */
 typedef void cli_run_then(void);
 /* Checks the configuration, runs the program. Returns where it could not be run, and what `judge`
- * says (NULL: nobody); ends as the program ended in all other cases. */
+ * says (NULL: nobody); ends as the program ended in all other cases. A program that
+ * is recorded or verified is offered no cache: what is found must not depend on earlier runs. */
 int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge);
 
 #endif

@@ -5,11 +5,13 @@
 #include "tools/cli/options.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "shim/base/options.h"
 #include "shim/cache/cache.h"
+#include "tools/cli/cache_home.h"
 #include "tools/trace/clean.h"
 
 enum { EXIT_NONE = 1, EXIT_BAD = 2 };
@@ -18,7 +20,9 @@ static const char help[] =
     "What earlier runs left in the signature cache (the key cache_dir): which stretches of "
     "launches "
     "came again\n"
-    "and paid as graphs. Without DIR: the folder that is set here and now.\n"
+    "and paid as graphs. Without DIR: the folder that is set here and now; where no setting names "
+    "one, the folder\n"
+    "that cusplice run offers ($XDG_CACHE_HOME/cusplice, or ~/.cache/cusplice).\n"
     "\n"
     "      --list            the file, and a line for each graph, those launched most first:\n"
     "                          path      hash of the launches up to its end, from the step's first "
@@ -103,9 +107,10 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         cli_say("--list or --clear is missing (see cusplice cache --help)");
         return EXIT_BAD;
     }
+    char home[PATH_MAX];
     const char *folder = words.at[0];
     if (!folder)
-        folder = cus_options()->cache_dir;
+        folder = cli_cache_home(home, sizeof home) ? home : cus_options()->cache_dir;
     if (!*folder) {
         cli_say("no folder is named, and cache_dir is not set");
         return EXIT_BAD;

@@ -16,6 +16,7 @@
 
 #include "shim/base/options.h"
 #include "shim/plan/rules.h"
+#include "tools/cli/cache_home.h"
 #include "tools/cli/child.h"
 #include "tools/cli/handshake.h"
 #include "tools/cli/library.h"
@@ -28,6 +29,9 @@ static const char help[] =
     "what other interposers there were, what was led to it, and why nothing was deferred.\n"
     "ASAN_OPTIONS gets verify_asan_link_order=0, so that programs with the address sanitizer "
     "start.\n"
+    "What repeats is kept in $XDG_CACHE_HOME/cusplice (or ~/.cache/cusplice), so that another run "
+    "has graphs from its\n"
+    "second step on. A cache_dir that is set wins; --set cache_dir= switches it off.\n"
     "\n"
     "  -c, --config FILE   settings and rules, stronger than /etc/cusplice.conf and the user's "
     "file\n"
@@ -176,12 +180,20 @@ static bool let_look(void) {
     return said || cli_run_set("live", "yes");
 }
 
+struct asked {
+    bool mode_off, why;
+    bool caches; /* graphs are made, and the program is neither recorded nor verified */
+};
+
 /* Everything that the child will read, read strictly. */
-static bool check_configuration(bool *mode_off) {
+static bool check_configuration(struct asked *asked) {
     struct cus_options options;
     int problems = 0;
     cus_options_load(&options, false, cli_problem, &problems);
-    *mode_off = options.mode == CUS_MODE_OFF;
+    asked->mode_off = options.mode == CUS_MODE_OFF;
+    asked->why = options.why;
+    asked->caches =
+        options.mode >= CUS_MODE_PIECEWISE && options.mode != CUS_MODE_VERIFY && !*options.record;
     cus_options_free(&options);
     cus_rules_free(cus_rules_load(false, cli_problem, &problems, NULL));
     if (problems)
@@ -192,14 +204,15 @@ static bool check_configuration(bool *mode_off) {
 
 int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     char library[PATH_MAX];
-    bool mode_off = false;
+    struct asked asked;
     int status = 0;
-    if (!check_configuration(&mode_off) || !let_look() ||
-        !cli_library_find(library, sizeof library) || (stats_path && !remove_stats(stats_path)))
+    if (!check_configuration(&asked) || !let_look() || !cli_library_find(library, sizeof library) ||
+        (stats_path && !remove_stats(stats_path)))
         return CLI_EXIT_REFUSED;
     char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
     if (!preload)
         return CLI_EXIT_REFUSED;
+    cli_cache_offer(asked.caches, asked.why);
     if (!cli_handshake_begin())
         cli_say("no temporary file: whether the library comes up cannot be told");
     int why = cli_child_run(argv, preload, &status);
@@ -212,7 +225,7 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     if (then)
         then();
     struct cli_verified verified;
-    bool seen = cli_handshake_report(argv[0], mode_off, &verified);
+    bool seen = cli_handshake_report(argv[0], asked.mode_off, &verified);
     if (judge && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return judge(seen, &verified);
     cli_child_end_like(status);

@@ -55,6 +55,7 @@ TEST_F(Options, BuiltInValuesAreTheDocumentedOnes) {
     EXPECT_EQ(options.build_nodes, 256u);
     EXPECT_EQ(options.build_us, 500u);
     EXPECT_STREQ(options.cache_dir, ""); // no cache unless asked
+    EXPECT_FALSE(options.cache_offered);
     EXPECT_EQ(options.cache_mb, 4u);
     EXPECT_EQ(options.cache_every, 60u);
     EXPECT_TRUE(options.demote);
@@ -170,6 +171,55 @@ TEST_F(Options, AnOldNameNeverBeatsTheNameNow) {
     WriteFile(User(), "piece_first = 8\nsegment_first = 5\n");
     Load();
     EXPECT_EQ(options.segment_first, 5u);
+}
+
+// Weaker than all that a user may say, also that there is none.
+TEST_F(Options, TheCacheThatTheLauncherOffersIsTakenWhereNobodySaysAnything) {
+    setenv("CUSPLICE_CACHE_OFFERED", "/offered", 1);
+    Load();
+    EXPECT_STREQ(options.cache_dir, "/offered");
+    EXPECT_TRUE(options.cache_offered);
+    for (const char *said : {"/said", ""}) {
+        std::string line = std::string("cache_dir = ") + said + "\n";
+        WriteFile(system_file, line);
+        Load();
+        EXPECT_STREQ(options.cache_dir, said);
+        EXPECT_FALSE(options.cache_offered);
+        WriteFile(system_file, "");
+        Named(line);
+        Load();
+        EXPECT_STREQ(options.cache_dir, said);
+        EXPECT_FALSE(options.cache_offered);
+        unsetenv("CUSPLICE_CONFIG");
+        setenv("CUSPLICE_CACHE_DIR", said, 1);
+        Load();
+        EXPECT_STREQ(options.cache_dir, said);
+        EXPECT_FALSE(options.cache_offered);
+        unsetenv("CUSPLICE_CACHE_DIR");
+    }
+    EXPECT_EQ(problems, Strings{});
+    for (const char *odd : {"", "relative"}) {
+        setenv("CUSPLICE_CACHE_OFFERED", odd, 1);
+        Load();
+        EXPECT_STREQ(options.cache_dir, "");
+        EXPECT_FALSE(options.cache_offered);
+    }
+    setenv("CUSPLICE_CACHE_OFFERED", "/offered", 1);
+    Load(true);
+    EXPECT_STREQ(options.cache_dir, "") << "a setuid program";
+}
+
+TEST_F(Options, AnEmptyVariableCountsForPathsAlone) {
+    WriteFile(User(), "cache_dir = /c\nstats = /s\nhold_us = 101\nlog = debug\nwhy = yes\n");
+    for (const char *name : {"CACHE_DIR", "STATS", "HOLD_US", "LOG", "WHY", "MODE"})
+        setenv((std::string("CUSPLICE_") + name).c_str(), "", 1);
+    Load();
+    EXPECT_EQ(problems, Strings{});
+    EXPECT_STREQ(options.cache_dir, "");
+    EXPECT_STREQ(options.stats, "");
+    EXPECT_EQ(options.hold_us, 101u);
+    EXPECT_STREQ(options.log, "debug");
+    EXPECT_TRUE(options.why);
 }
 
 TEST_F(Options, ALaterPlaceWins) {

@@ -94,6 +94,23 @@ TEST_F(Cache, WhatIsKnownAlreadyIsNotWrittenAgain) {
     EXPECT_TRUE(wrote) << "it is cut elsewhere now";
 }
 
+// A program that runs for days writes every minute, if there is something to write.
+TEST_F(Cache, InAFullFileWhatIsMarkedAsUsedLastIsNotMarkedAgain) {
+    Entries mine = Many(60), others = Many(20, 1000);
+    ASSERT_EQ(Update(mine, {}, 100), CUS_CACHE_GOOD);
+    EXPECT_EQ(Update(mine, {}, 100), CUS_CACHE_GOOD);
+    EXPECT_FALSE(wrote) << "nothing was used later";
+    ASSERT_EQ(Update(others, {}, 100), CUS_CACHE_GOOD);
+    EXPECT_TRUE(wrote);
+    EXPECT_EQ(Update(mine, {}, 100), CUS_CACHE_GOOD);
+    EXPECT_TRUE(wrote) << "the others' were used later";
+    EXPECT_EQ(Update(mine, {}, 100), CUS_CACHE_GOOD);
+    EXPECT_FALSE(wrote);
+    EXPECT_EQ(Update(mine, {}, 1000), CUS_CACHE_GOOD);
+    EXPECT_EQ(Update(others, {}, 1000), CUS_CACHE_GOOD);
+    EXPECT_FALSE(wrote) << "there is room";
+}
+
 TEST_F(Cache, ProcessesAddToWhatOthersLeft) {
     Entries back;
     ASSERT_EQ(Update(Many(10, 0)), CUS_CACHE_GOOD);
