@@ -18,6 +18,7 @@ extern "C" {
 struct cus_virtual_clock {
     bool on;            /* set before the engine starts */
     uint64_t ns;        /* atomic where several threads move it: now; never goes back */
+    bool paused;        /* the thread that launches was not running lately */
     uint64_t unseen_ns; /* what building took in the call that is made now, in which `ns` stands */
 };
 extern struct cus_virtual_clock cus_virtual;

@@ -13,10 +13,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shim/base/file.h"
@@ -179,6 +181,31 @@ bool cus_thread_raise(pthread_t id, int priority) {
                   pthread_setschedparam(id, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) == 0;
     errno = saved;
     return raised;
+}
+
+uint64_t cus_thread_ran_ns(pid_t tid) {
+    enum { OF_A_THREAD = 4, SCHEDULED = 2, BITS = 3 }; /* the kernel's numbers of such clocks */
+    clockid_t clock = (clockid_t)(~(unsigned)tid << BITS | OF_A_THREAD | SCHEDULED);
+    struct timespec ran;
+    int saved = errno;
+    bool known = clock_gettime(clock, &ran) == 0;
+    errno = saved;
+    return known ? (uint64_t)ran.tv_sec * 1000000000u + (uint64_t)ran.tv_nsec : 0;
+}
+
+bool cus_thread_runnable(pid_t tid) {
+    char path[64], text[256];
+    int saved = errno;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    int file = cus_file_open(path, O_RDONLY, 0);
+    ssize_t got = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+    if (file >= 0)
+        close(file);
+    errno = saved;
+    text[got > 0 ? got : 0] = 0;
+    /* The state stands behind the name, which is in brackets and may have some itself. */
+    const char *name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' && name_end[2] == 'R';
 }
 
 unsigned cus_thread_processors(void) {

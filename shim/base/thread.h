@@ -50,6 +50,11 @@ unsigned cus_thread_urgent(int from, int *highest);
  * (RLIMIT_RTTIME). */
 bool cus_thread_raise(pthread_t id, int priority);
 
+/* Processor time of a thread of this process, in ns; 0: the thread is gone. */
+uint64_t cus_thread_ran_ns(pid_t tid);
+/* Is the thread ready to run, or running? False also where /proc does not say. */
+bool cus_thread_runnable(pid_t tid);
+
 /* On how many processors the calling thread may run now; 0: unknown. */
 unsigned cus_thread_processors(void);
 

@@ -199,7 +199,7 @@ bool cus_learn_replaced(struct cus_plan *plan, struct cus_segment *segment,
 
 void cus_learn_cut(struct cus_plan *plan, struct cus_segment *segment, uint32_t n,
                    enum cus_cut cut) {
-    if (!n || cut == CUS_CUT_REFUSED)
+    if (!n || cut == CUS_CUT_REFUSED || (CUS_HAZARD(F14) && cut == CUS_CUT_PAUSED))
         return;
     struct cus_node *at = segment->nodes[n - 1];
     if (cut == CUS_CUT_DIVERGED && plan->may_turn) {
@@ -209,7 +209,7 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_segment *segment, uint32_t 
     }
     bool lost = befalls(&segment->lost, segment, LATELY) && segment->begun >= LOST_MIN;
     enum cus_boundary boundary = CUS_BOUNDARY_NONE;
-    if (cut == CUS_CUT_WATCHDOG) {
+    if (cut == CUS_CUT_WATCHDOG || cut == CUS_CUT_PAUSED) {
         if (count_lately(&at->cuts, &at->cut_at, segment, WATCHDOG_EACH) >= CUTS_BY_WATCHDOG)
             boundary = CUS_BOUNDARY_GAP; /* the host paused */
     } else if (cut == CUS_CUT_OWNER || !CUS_HAZARD(F3)) {

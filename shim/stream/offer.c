@@ -5,6 +5,9 @@
  */
 #include "shim/stream/offer.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/stream/building.h"
@@ -117,7 +120,10 @@ static void tell_segment(struct cus_engine *engine) {
         cus_trace_segment(engine, engine->view.segment);
 }
 
-static void begin(struct cus_engine *engine, const struct cus_op *op) {
+static void begin(struct cus_thread *thread, struct cus_engine *engine, const struct cus_op *op) {
+    if (!thread->tid)
+        thread->tid = (pid_t)syscall(SYS_gettid);
+    __atomic_store_n(&engine->owner_tid, thread->tid, __ATOMIC_RELAXED);
     cus_plan_accept(cus_engine_plan(engine), op, cus_ranges_epoch());
     tell_segment(engine);
     engine->records.begun = engine->records.deferred;
@@ -286,7 +292,7 @@ bool cus_offer_op(struct cus_thread *thread, struct cus_engine *engine, struct c
                 offer->offered = !engine->closed;
                 return false;
             }
-            begin(engine, op);
+            begin(thread, engine, op);
             break;
         case CUS_OFFER_EAGER:
             offer->offered = true;

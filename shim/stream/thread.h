@@ -64,6 +64,7 @@ struct cus_thread {
     bool own_before; /* it began work on its own stream before there was an engine (room.c) */
     CUcontext untracked_context;
     uint32_t untracked_epoch;
+    pid_t tid;          /* 0: not asked for yet */
     uint32_t suspended; /* suspends of the program without a resume so far */
     /* A stream is in one of CUS_KNOWN_PLACES slots, beginning with its handle's slot. */
     struct cus_known_stream known[CUS_KNOWN_STREAMS];

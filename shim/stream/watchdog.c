@@ -31,6 +31,51 @@ static struct cus_lock self_lock = CUS_LOCK_OF(CUS_RANK_INNERMOST);
 static pthread_t self; /* self_lock: the thread, while `alive` */
 static bool alive;     /* self_lock */
 
+static uint64_t looked_ns; /* when the thread looked last; only this thread uses it */
+
+/* ---- was the owning thread running? ----
+ *
+ * A thread that polls or sleeps in a call comes to the same place again, so a segment should end
+ * there. One that had no processor, or whose process was stopped, may lose it anywhere. */
+
+/* Notes what the owning thread has run so far. */
+static void note(struct cus_engine *engine, uint64_t now) {
+    pid_t tid = __atomic_load_n(&engine->owner_tid, __ATOMIC_RELAXED);
+    engine->noted.tid = tid;
+    engine->noted.at_ns = now;
+    engine->noted.ran_ns = cus_thread_ran_ns(tid);
+}
+
+/* Has the thread been ready to run since the note, and got less than half of a processor? */
+static bool was_paused(const struct cus_engine *engine, uint64_t now) {
+    if (cus_virtual.on)
+        return cus_virtual.paused;
+    pid_t tid = __atomic_load_n(&engine->owner_tid, __ATOMIC_RELAXED);
+    if (!tid || tid != engine->noted.tid || !engine->noted.ran_ns)
+        return false;
+    uint64_t ran = cus_thread_ran_ns(tid) - engine->noted.ran_ns;
+    return 2 * ran < now - engine->noted.at_ns && cus_thread_runnable(tid);
+}
+
+/* This thread itself looks much too late: the process was stopped, or has no processor. What the
+ * other thread did meanwhile is not known. */
+static bool is_late(uint64_t now) {
+    return !cus_virtual.on && looked_ns && now - looked_ns > cus_process.hold_ns;
+}
+
+/* If so, the owning thread gets another half of hold_us, once for each segment: it has only just
+ * begun to run again. */
+static bool was_waited_for(const struct cus_engine *engine) {
+    return engine->noted.waited_since == __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
+}
+
+static bool may_wait(struct cus_engine *engine, uint64_t now) {
+    if (!is_late(now) || was_waited_for(engine))
+        return false;
+    engine->noted.waited_since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
+    return true;
+}
+
 static bool overdue(const struct cus_engine *engine, uint64_t now) {
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     return now > since && now - since > cus_process.hold_ns;
@@ -43,22 +88,27 @@ static bool look(void) {
     struct cus_walk walk = {.n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE)};
     for (struct cus_engine *engine; (engine = cus_walk_pending(&walk));) {
         any = true;
-        if (!CUS_HAZARD(C13) || !overdue(engine, now))
+        if (!CUS_HAZARD(C13) || !overdue(engine, now)) {
+            note(engine, now);
             continue;
-        if (!cus_gate_try())
+        }
+        if (may_wait(engine, now) || !cus_gate_try())
             continue;
+        bool paused = is_late(now) || was_waited_for(engine) || was_paused(engine, now);
         cus_lock_take(&gate);
         if (cus_lock_try(&engine->lock)) {
             /* The submit thread's launch in front may wait for the GPU. It is not waited for
              * here. */
             if (CUS_HAZARD(B12) && engine->pending && overdue(engine, now) &&
                 cus_submit_wait_for(&engine->submit, 0))
-                cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_WATCHDOG, CUS_CUT_WATCHDOG);
+                cus_flush_locked(engine, CUS_CAUSE_WATCHDOG, CUS_BREAK_WATCHDOG,
+                                 paused ? CUS_CUT_PAUSED : CUS_CUT_WATCHDOG);
             cus_engine_unlock(engine);
         }
         cus_lock_give(&gate);
         cus_gate_leave();
     }
+    looked_ns = any ? now : 0;
     return any;
 }
 
@@ -160,6 +210,7 @@ void cus_watchdog_drop(void) {
     cus_watchdog_stop();
     cus_thread_await(&thread);
     started = stopping = asleep = 0;
+    looked_ns = 0;
 }
 
 /* ---- for a tool that moves the clock (virtual.h) ---- */

@@ -199,6 +199,39 @@ struct Deadline {
     uint64_t runtime = 1000000, deadline = 100000000, period = 100000000;
 };
 
+// What the watchdog asks of a thread that makes no launch.
+TEST(Thread, OneThatSleepsIsNotRunnableAndOneThatWorksHasRun) {
+    std::atomic<pid_t> tid{0};
+    std::atomic<bool> work{false}, end{false};
+    std::thread thread([&] {
+        prctl(PR_SET_NAME, "a) R (b");
+        tid = (pid_t)syscall(SYS_gettid);
+        while (!work)
+            usleep(1000);
+        while (!end)
+            ;
+    });
+    while (!tid)
+        usleep(100);
+    unsigned asleep = 0;
+    for (int i = 0; i < 50; i++) {
+        usleep(300);
+        asleep += !cus_thread_runnable(tid);
+    }
+    EXPECT_GT(asleep, 10u);
+    work = true;
+    uint64_t before = cus_thread_ran_ns(tid);
+    EXPECT_GT(before, 0u);
+    while (cus_thread_ran_ns(tid) < before + 20000000)
+        usleep(100);
+    EXPECT_TRUE(cus_thread_runnable(tid));
+    end = true;
+    thread.join();
+    EXPECT_FALSE(cus_thread_runnable(tid));
+    EXPECT_EQ(cus_thread_ran_ns(tid), 0u);
+    EXPECT_EQ(cus_thread_ran_ns(1), 0u) << "of another process";
+}
+
 TEST(Thread, DeadlineIsBeforeEveryPriority) {
     OnThread([] {
         Deadline deadline;

@@ -154,6 +154,21 @@ TEST_F(Lately, APlaceThatKeepsAWaiterIsABoundaryAndStaysOne) {
     EXPECT_EQ(program.dropped, dropped);
 }
 
+// A thread that had no processor may lose it anywhere, and even twice in a row at one place.
+TEST_F(Lately, APauseIsNoBoundary) {
+    Steps(10);
+    for (int step = 0; step < 1000; step++) {
+        for (int i = 0; i < OPS; i++) {
+            if (i == 3 && program.plan.view.segment)
+                program.Flush(CUS_CUT_PAUSED);
+            program.Op("k" + std::to_string(i));
+        }
+        program.Sync();
+    }
+    EXPECT_EQ(Boundary(2), CUS_BOUNDARY_NONE);
+    EXPECT_EQ(program.dropped, 0u) << "nor is the segment lost";
+}
+
 // Where it is one op that is lost, which would be in no graph by itself, it must come each time.
 TEST_F(Lately, NoBoundaryIsWorthASingleOp) {
     for (int step = 0; step < 300; step++) {
