@@ -17,7 +17,7 @@
 
 enum {
     /* If a segment has FEW_SHAPES variants, it gets no further one for other params of the same
-     * shapes. One in a loop gets a variant for each turn. */
+     * shapes. One in a loop may get a variant for each turn. */
     FEW_SHAPES = 4,
     /* If fewer nodes differ, no second graph for the same shapes is considered. */
     SECOND_MIN = 4,
@@ -28,7 +28,6 @@ enum {
     /* Up to this begin of a segment the check is made each time. Later it is made at PROBE_RUN
      * begins in a row out of PROBE_EVERY. */
     PROBE_ALWAYS = 64,
-    PROBE_LOOPS = 4096, /* in a loop, where each turn may have its own params */
     PROBE_RUN = 8,
     PROBE_EVERY = 64,
     /* Builds of further variants that fail in a row before the segment pauses trying. */
@@ -344,12 +343,9 @@ static uint32_t pick_dirty(const struct cus_plan *plan, uint32_t from, uint32_t 
  * params may be new each time. */
 static bool earns_variant_again(struct cus_plan *plan) {
     struct cus_segment *segment = plan->view.segment;
-    bool loop = segment->nodes[0]->loop;
-    if (!CUS_PAYS(SECOND_EXEC) || (!loop && segment->n_variants >= FEW_SHAPES) ||
-        !may_have_more(plan))
+    if (!CUS_PAYS(SECOND_EXEC) || segment->n_variants >= FEW_SHAPES || !may_have_more(plan))
         return false;
-    if (segment->begun > (loop ? PROBE_LOOPS : PROBE_ALWAYS) &&
-        segment->begun % PROBE_EVERY >= PROBE_RUN)
+    if (segment->begun > PROBE_ALWAYS && segment->begun % PROBE_EVERY >= PROBE_RUN)
         return false;
     make_room(plan);
     uint32_t requested = 0, again = 0;
@@ -380,9 +376,20 @@ static uint64_t key_of_values(const struct cus_plan *plan) {
     return key ? key : 1;
 }
 
+/* The turns of a loop may have params of their own, which come again in the next step, or which
+ * allocators mix anew each time. A graph for one turn pays where all that it requests came often.
+ */
+static bool earns_variant_of_turn(struct cus_plan *plan, bool aside) {
+    struct cus_signature values = {plan->values_key, cus_hash_second(plan->values_key)};
+    bool lost;
+    make_room(plan);
+    return meet(plan, values, &lost) >= OFTEN && !aside && may_have_more(plan);
+}
+
 /* Many nodes of the predicted variant differ. Does another one hold what is requested? Otherwise a
  * new one may be built, or the predicted one is patched. */
-static enum cus_choice choose_values(struct cus_plan *plan, struct cus_variant **variant) {
+static enum cus_choice choose_values(struct cus_plan *plan, bool aside,
+                                     struct cus_variant **variant) {
     struct cus_segment *segment = plan->view.segment;
     plan->values_key = key_of_values(plan);
     struct cus_variant *other = cus_variants_of_values(segment, plan->values_key);
@@ -393,7 +400,7 @@ static enum cus_choice choose_values(struct cus_plan *plan, struct cus_variant *
             return CUS_CHOICE_EXACT;
         }
     }
-    if (earns_variant_again(plan))
+    if (segment->nodes[0]->loop ? earns_variant_of_turn(plan, aside) : earns_variant_again(plan))
         return CUS_CHOICE_BUILD;
     *variant = plan->view.predicted;
     cus_variants_give(segment, *variant, plan->values_key);
@@ -486,7 +493,7 @@ static enum cus_choice choose(struct cus_plan *plan, bool aside, struct cus_vari
         return CUS_CHOICE_BUILD;
     if (!plan->view.reshaped) {
         if (many_dirty(plan))
-            return choose_values(plan, variant);
+            return choose_values(plan, aside, variant);
         *variant = plan->view.predicted;
         return CUS_CHOICE_EXACT;
     }

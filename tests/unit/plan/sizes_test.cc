@@ -60,7 +60,7 @@ Sizes SegmentsAtPace(uint64_t ns, unsigned ops) {
         program.segments.clear();
         for (unsigned i = 0; i < ops; i++) {
             cus_plan_paced(&program.plan, 64, 64 * ns);
-            program.Op("k" + std::to_string(i % 7), i, i);
+            program.Op("k" + std::to_string((i * 2654435761u >> 16) % 7), i, i);
         }
         program.Sync();
     }
