@@ -3,6 +3,7 @@
 // and ops in the library.
 #include "shim/base/clock.h"
 #include "tests/unit/stream/program.h"
+#include "tests/unit/stream/times.h"
 
 #include <gtest/gtest.h>
 
@@ -13,19 +14,6 @@ namespace {
 using fake::Counters;
 using fake::driver;
 
-// In ns of the host (tests/gpu/RESULTS.md); of the library for an op in a graph, one that is looked
-// at, one of a stream that is demoted.
-enum {
-    LAUNCH = 2400,
-    GRAPH = 2500,
-    NODE = 3,
-    PATCH = 900,
-    BUILD = 30000,
-    BUILD_NODE = 1800,
-    MATCHED = 40,
-    LOOKED_AT = 210,
-    LEFT_ALONE = 30,
-};
 enum { FUNCTIONS = 300, OPS = 400000, PROGRAMS = 60 };
 
 decltype(cus_driver::cuLaunchKernel) real_launch;
