@@ -16,9 +16,11 @@ extern "C" {
 /* A clock that a tool moves, in place of the kernel's (stream/virtual.h). Never on in a process
  * that the library is preloaded into. */
 struct cus_virtual_clock {
-    bool on;            /* set before the engine starts */
-    uint64_t ns;        /* atomic where several threads move it: now; never goes back */
-    bool paused;        /* the thread that launches was not running lately */
+    bool on;     /* set before the engine starts */
+    uint64_t ns; /* atomic where several threads move it: now; never goes back */
+    /* What the watchdog would see: the thread that launches was not running lately; the watchdog
+     * itself was not. */
+    bool paused, late;
     uint64_t unseen_ns; /* what building took in the call that is made now, in which `ns` stands */
 };
 extern struct cus_virtual_clock cus_virtual;

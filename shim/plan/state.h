@@ -29,8 +29,7 @@ struct cus_plan {
     bool broken;                      /* a break came since the last op */
     bool called;                      /* that break was a call, and nothing was deferred */
     bool covered;                     /* a call came that covers the stream without naming it */
-    bool slow_loop;  /* a loop of a short step stayed, as long as the host is slow */
-    uint32_t looped; /* ops of a turn of the loop that was found in this step last; 0: none was */
+    bool looped;                      /* a loop was found since the host waited last */
     uint64_t look_until;      /* of step_ops: loops are looked for up to there */
     uint32_t looked;          /* the turn in which an op was new last */
     uint32_t advised_ops;     /* of step_ops: up to where an earlier run last knew the path */

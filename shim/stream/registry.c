@@ -27,6 +27,9 @@
 #include "shim/stream/streams.h"
 #include "shim/stream/why.h"
 
+/* The most time to fill a segment, in ns for each us of hold_us (HAZARDS F4). */
+enum { FILL_NS = 400 };
+
 static struct cus_engine *closed_engines; /* cus_registry_lock: objects to be used again */
 
 static bool is_green(CUstream stream) {
@@ -86,7 +89,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     struct cus_plan_limits limits = {.warmup = options->warmup,
                                      .segment_first = options->segment_first,
                                      .segment_max = options->segment_max,
-                                     .segment_ns = options->hold_us * 500,
+                                     .segment_ns = options->hold_us * FILL_NS,
                                      .variants = options->variants,
                                      .nodes_max = options->nodes_max,
                                      .mode = cus_options_graphs(options),

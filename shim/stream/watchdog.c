@@ -60,7 +60,9 @@ static bool was_paused(const struct cus_engine *engine, uint64_t now) {
 /* This thread itself looks much too late: the process was stopped, or has no processor. What the
  * other thread did meanwhile is not known. */
 static bool is_late(uint64_t now) {
-    return !cus_virtual.on && looked_ns && now - looked_ns > cus_process.hold_ns;
+    if (cus_virtual.on)
+        return cus_virtual.late;
+    return looked_ns && now - looked_ns > cus_process.hold_ns;
 }
 
 /* If so, the owning thread gets another half of hold_us, once for each segment: it has only just

@@ -11,9 +11,11 @@ extern "C" {
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace {
 
@@ -123,7 +125,18 @@ sim::Result Under(const std::vector<std::string> &options, const std::string &sc
     sim::Child child;
     child.command = Command(options, script);
     child.user = user;
-    return sim::Run(child);
+    if (!user)
+        return sim::Run(child);
+    // Another user may not see the folder of the build.
+    char folder[] = "/tmp/noise_test_XXXXXX";
+    EXPECT_NE(mkdtemp(folder), nullptr);
+    chmod(folder, 0755);
+    child.command[0] = std::string(folder) + "/noise";
+    std::filesystem::copy_file(kNoise, child.command[0]);
+    chmod(child.command[0].c_str(), 0755);
+    sim::Result result = sim::Run(child);
+    std::filesystem::remove_all(folder);
+    return result;
 }
 
 double Reported(const sim::Result &result, const char *what) {

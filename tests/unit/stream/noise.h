@@ -98,6 +98,7 @@ class Machine {
         Go(end);
         thread_ = Thread::kRuns;
         paused_ns_ += ns;
+        was_stopped_ = thread == Thread::kStopped && ns > 2 * LOOK;
         if (thread == Thread::kStopped)
             Go(end); // the watchdog goes on with the program
     }
@@ -127,6 +128,9 @@ class Machine {
             cus_virtual.ns = std::max(cus_virtual.ns, at);
             looked_ = cus_virtual.ns + LOOK;
             watches_ = true;
+            cus_virtual.paused = thread_ == Thread::kNotRunning;
+            cus_virtual.late = was_stopped_;
+            was_stopped_ = false;
             cus_watchdog_look();
             watches_ = false;
         }
@@ -167,7 +171,7 @@ class Machine {
     static inline noise_plan plan_;
     static inline noise_event next_; // on the clock
     static inline uint64_t begun_, slow_until_, looked_, ran_until_;
-    static inline bool in_call_ = false, watches_ = false;
+    static inline bool in_call_ = false, watches_ = false, was_stopped_ = false;
     static inline Thread thread_ = Thread::kRuns;
     static inline uint64_t paused_, paused_ns_, slow_ns_, spent_ns_;
     static inline decltype(cus_driver::cuLaunchKernel) launch_;
