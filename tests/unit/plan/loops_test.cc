@@ -231,4 +231,44 @@ TEST(Loops, SurviveWhenOtherPathsAreForgotten) {
     ExpectFaithful(program);
 }
 
+// Loops of loops, of lengths that change, with calls, and other paths between: whatever is
+// believed, each op is issued once, in order, as it was asked for.
+TEST(Loops, OfRandomProgramsAreFaithful) {
+    for (unsigned seed = 1; seed <= 30; seed++) {
+        cus_plan_limits limits = kLimits;
+        limits.nodes_max = seed % 3 ? 200000 : 2000;
+        Program program(limits);
+        std::mt19937 random(seed);
+        auto some = [&random](unsigned n) { return (unsigned)(random() % n); };
+        program.hot = seed % 2;
+        unsigned bodies[3] = {1 + some(12), 40 + some(100), 200 + some(300)}, calls = some(4);
+        uint64_t in_graphs = 0;
+        for (int step = 0; step < 12; step++) {
+            for (unsigned part = 0; part < 1 + some(3); part++) {
+                unsigned body = bodies[some(3)], inner = 1 + some(3) * some(30);
+                for (unsigned turn = 0; turn < 4000 / body / inner + some(20); turn++) {
+                    for (unsigned again = 0; again < inner; again++)
+                        for (unsigned i = 0; i < body; i++)
+                            program.Op(Name("k", (i * 2654435761u >> 16) % 40 + body % 7), turn % 5,
+                                       some(50) ? i : turn, 1 + (some(200) == 0));
+                    for (unsigned call = 0; call < calls && some(3); call++)
+                        program.Break();
+                    if (!some(100) && program.plan.view.segment)
+                        program.Flush(some(2) ? CUS_CUT_WATCHDOG : CUS_CUT_PAUSED);
+                    if (!some(300))
+                        program.Op(Name("other", some(100)), turn);
+                }
+                if (!some(20) && !program.plan.view.segment)
+                    cus_plan_demote(&program.plan);
+                if (!some(20) && !program.plan.view.segment)
+                    cus_plan_drop_handle(&program.plan, program.Kind("k3")->handle);
+            }
+            program.Sync();
+            in_graphs = program.in_graphs;
+        }
+        ExpectFaithful(program);
+        EXPECT_GT(in_graphs, 1000u) << seed;
+    }
+}
+
 } // namespace
