@@ -26,10 +26,10 @@ enum {
     CUT_PASSES = 16,
     /* The number of passes doubles at most RETURNS times. */
     RETURNS = 8,
-    /* Breaks at a boundary that are counted: multiplied by CUTS_EACH they fit into 16 bits. */
+    /* Breaks at a boundary that are counted: multiplied by CUTS_EACH they fit into 16 bits, as do
+     * GAPS_MAX pauses multiplied by WATCHDOG_EACH. */
     CUTS_MAX = 512,
-    /* Passes until a boundary made by a pause of the host is forgotten. */
-    GAP_PASSES = 4096,
+    GAPS_MAX = 128,
     /* Recent divergences at one node that make a boundary. */
     FORKS = 3,
     /* Begins of the segment that take one divergence off the count. */
@@ -105,9 +105,16 @@ static uint32_t ops_per_cut(uint32_t ops) {
     return ops < CUTS_EACH ? ops : (uint32_t)CUTS_EACH;
 }
 
-static uint32_t passes_until_forgotten(const struct cus_node *at) {
-    return at->boundary == CUS_BOUNDARY_GAP ? (uint32_t)GAP_PASSES
-                                            : (uint32_t)CUT_PASSES << at->returns;
+/* The host once paused at the boundary: did it now? That is seen if a segment begins behind it. */
+static bool pauses(const struct cus_plan *plan, const struct cus_node *at) {
+    return at->boundary == CUS_BOUNDARY_GAP && plan->view.came_ns >= plan->view.left_ns + GAP_NS;
+}
+
+/* Passes for each break that keep a boundary. */
+static uint32_t passes_per_cut(const struct cus_node *at) {
+    if (at->boundary == CUS_BOUNDARY_GAP)
+        return WATCHDOG_EACH;
+    return ops_per_cut(at->segment ? at->segment->n : 0);
 }
 
 /* Makes the segment stale: when its step has come again, it is dropped and formed anew. If the host
@@ -137,21 +144,17 @@ void cus_learn_forked(struct cus_plan *plan, struct cus_node *at) {
 }
 
 void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
-    if (plan->broken || plan->covered) {
-        if (++at->cuts >= CUTS_MAX) {
+    uint32_t most = at->boundary == CUS_BOUNDARY_GAP ? GAPS_MAX : CUTS_MAX;
+    if (plan->broken || plan->covered || pauses(plan, at)) {
+        if (++at->cuts >= most) {
             at->cuts /= 2;
             at->passes /= 2;
         }
         return;
     }
-    if (++at->passes <= passes_until_forgotten(at) ||
-        at->passes <= ops_per_cut(at->segment ? at->segment->n : 0) * at->cuts)
+    if (++at->passes <= (uint32_t)CUT_PASSES << at->returns ||
+        at->passes <= passes_per_cut(at) * at->cuts)
         return;
-    if (at->boundary == CUS_BOUNDARY_GAP) {
-        at->boundary = CUS_BOUNDARY_NONE; /* nothing shows whether the host still pauses there */
-        at->cuts = at->passes = 0;
-        return;
-    }
     at->returns += at->returns < RETURNS;
     forget(plan, at);
 }

@@ -41,6 +41,8 @@ struct cus_plan_view {
     uint64_t warm_ops;
     /* First graphs of segments whose first op had been in a graph before. */
     uint64_t built_anew;
+    /* When the last segment was complete, and when the deferred one began. The engine sets both. */
+    uint64_t left_ns, came_ns;
     uint32_t ns_per_op; /* host time between ops, smoothed; 0: unknown */
 
     /* A bit for each deferred record of an event that a later deferred op records again, unseen. */

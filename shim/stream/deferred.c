@@ -482,6 +482,7 @@ CUresult cus_deferred_fire(struct cus_engine *engine) {
     uint64_t since = __atomic_load_n(&engine->pending_since, __ATOMIC_RELAXED);
     uint64_t moment = cus_recording() ? cus_ticks_now() : 0;
     uint64_t now = cus_clock_ns();
+    engine->view.left_ns = now;
     if (cus_virtual.on)
         cus_virtual_ops = n;
     cus_plan_paced(plan, n - 1, now - since);

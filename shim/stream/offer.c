@@ -124,10 +124,11 @@ static void begin(struct cus_thread *thread, struct cus_engine *engine, const st
     if (!thread->tid)
         thread->tid = (pid_t)syscall(SYS_gettid);
     __atomic_store_n(&engine->owner_tid, thread->tid, __ATOMIC_RELAXED);
+    engine->view.came_ns = cus_clock_ns();
     cus_plan_accept(cus_engine_plan(engine), op, cus_ranges_epoch());
     tell_segment(engine);
     engine->records.begun = engine->records.deferred;
-    __atomic_store_n(&engine->pending_since, cus_clock_ns(), __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->pending_since, engine->view.came_ns, __ATOMIC_RELAXED);
     if (!engine->pending) { /* nothing is submitted */
         if (engine->blocking && !engine->legacy)
             __atomic_add_fetch(&engine->context->blocking_pending, 1, __ATOMIC_ACQ_REL);

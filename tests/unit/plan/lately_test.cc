@@ -138,8 +138,11 @@ TEST_F(Lately, APlaceThatKeepsAWaiterIsABoundaryAndStaysOne) {
     auto steps = [this](unsigned n, unsigned each) {
         for (unsigned step = 0; step < n; step++) {
             for (int i = 0; i < OPS; i++) {
-                if (i == 3 && step % each == 0 && program.plan.view.segment)
-                    program.Flush(CUS_CUT_WATCHDOG);
+                if (i == 3 && step % each == 0) {
+                    if (program.plan.view.segment)
+                        program.Flush(CUS_CUT_WATCHDOG);
+                    program.now += 2000000;
+                }
                 program.Op("k" + std::to_string(i));
             }
             program.Sync();
@@ -152,6 +155,13 @@ TEST_F(Lately, APlaceThatKeepsAWaiterIsABoundaryAndStaysOne) {
     steps(20000, 100);
     EXPECT_EQ(program.flushes, flushes) << "nobody waits there any more";
     EXPECT_EQ(program.dropped, dropped);
+    Steps(2000);
+    EXPECT_EQ(Boundary(2), CUS_BOUNDARY_GAP) << "a pause in 400 passes keeps it";
+    Steps(60000);
+    EXPECT_EQ(Boundary(2), CUS_BOUNDARY_NONE) << "nor for ever";
+    program.ResetCounts();
+    Steps(2);
+    EXPECT_EQ(program.segments.size(), 2u) << "one segment again";
 }
 
 // A thread that had no processor may lose it anywhere, and even twice in a row at one place.

@@ -90,6 +90,7 @@ class Program {
                 return;
             case CUS_OFFER_BEGIN:
                 if (may_begin) {
+                    plan.view.came_ns = now;
                     cus_plan_accept(&plan, &op, memory_epoch);
                     break;
                 }
@@ -150,6 +151,7 @@ class Program {
     }
 
     void Fire() {
+        plan.view.left_ns = now;
         cus_variant *variant = nullptr;
         uint32_t n = plan.view.segment->n;
         cus_variant *predicted = plan.view.predicted;
