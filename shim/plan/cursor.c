@@ -253,7 +253,7 @@ bool cus_plan_demote(struct cus_plan *plan) {
             cus_tree_mark(&plan->tree, segment->nodes[segment->n - 1]);
     cus_learn_forget(plan);
     cus_loop_free(&plan->loop);
-    plan->looped = false;
+    plan->looped = 0;
     plan->look_until = 0;
     return true;
 }

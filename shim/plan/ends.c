@@ -105,7 +105,12 @@ static uint32_t ops_per_cut(uint32_t ops) {
     return ops < CUTS_EACH ? ops : (uint32_t)CUTS_EACH;
 }
 
-/* The host once paused at the boundary: did it now? That is seen if a segment begins behind it. */
+/* The host once paused at the boundary. If no segment begins behind it, nothing shows whether it
+ * does so now. */
+static bool is_unseen(const struct cus_plan *plan, const struct cus_node *at) {
+    return at->boundary == CUS_BOUNDARY_GAP && plan->view.came_ns < plan->view.left_ns;
+}
+
 static bool pauses(const struct cus_plan *plan, const struct cus_node *at) {
     return at->boundary == CUS_BOUNDARY_GAP && plan->view.came_ns >= plan->view.left_ns + GAP_NS;
 }
@@ -152,6 +157,8 @@ void cus_learn_passed(struct cus_plan *plan, struct cus_node *at) {
         }
         return;
     }
+    if (is_unseen(plan, at))
+        return;
     if (++at->passes <= (uint32_t)CUT_PASSES << at->returns ||
         at->passes <= passes_per_cut(at) * at->cuts)
         return;

@@ -15,11 +15,15 @@ enum {
     /* And for so many ops behind the last new one: a longer body is not found anyway. */
     LOOK_ON = 2 * CUS_LOOP_WINDOW,
     /* A step of at most WHOLE ops is learned as a whole, in the steps after the one with the loop:
-     * its graphs may then be larger than a turn, and need no patches where turns differ. */
+     * its graphs may then be larger than a turn, and need no patches where turns differ. A host
+     * that takes SLOW_NS or more from op to op gains nothing by that: its segments are small anyway
+     * (ramp.c), and the submit thread patches them. It keeps a loop of at least TURNS turns. */
     WHOLE = 2048,
+    SLOW_NS = 2000,
+    TURNS = 4,
     /* A loop is believed in a step of more than WHOLE ops, or of LOOP_AFTER and LOOP_LONGER times
      * as many as the longest step so far. At LOOP_SURE ops its turns count as steps. */
-    LOOP_AFTER = 256,
+    LOOP_AFTER = 384,
     LOOP_LONGER = 8,
     LOOP_SURE = 65536,
     /* Steps without a new op until the finder's memory is given back. */
@@ -190,7 +194,7 @@ void cus_loops_found(struct cus_plan *plan, uint32_t period) {
     plan->turns++; /* what was recorded so far is another turn (cus_plan_take_back) */
     plan->sig = (struct cus_signature){0, 0};
     cus_merges_gap(&plan->merges);
-    plan->looped = true;
+    plan->looped = turn_of(period);
     plan->ramp.size = plan->limits.segment_max; /* the GPU is busy: segments need not start small */
 }
 
@@ -208,8 +212,13 @@ uint32_t cus_loops_feed_segment(struct cus_plan *plan, const struct cus_segment 
 }
 
 bool cus_loops_step_end(struct cus_plan *plan, uint64_t ops) {
-    bool again = plan->looped && ops <= WHOLE;
-    plan->looped = false;
+    bool slow = plan->view.ns_per_op >= SLOW_NS && ops >= (uint64_t)TURNS * plan->looped;
+    bool again = false;
+    if (ops <= WHOLE && (plan->looped || plan->slow_loop)) {
+        again = !slow;
+        plan->slow_loop = slow;
+    }
+    plan->looped = 0;
     plan->look_until = 0;
     if (plan->loop.ring && plan->turns - plan->looked > IDLE_STEPS)
         cus_loop_free(&plan->loop);

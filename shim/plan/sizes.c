@@ -24,6 +24,8 @@ enum {
     /* The pace is compared only if it set the size of one segment in PACED_PART. Otherwise breaks
      * decide where segments end, at any pace. */
     PACED_PART = 4,
+    /* Ops of a loop's first segment, before the host's pace is known. */
+    UNPACED = 16,
     /* After memory ran out, visits of a head node until a segment is tried there again. */
     RETRY_NO_ROOM = 64,
 };
@@ -54,6 +56,9 @@ static uint32_t segment_size(const struct cus_plan *plan, const struct cus_node 
                              struct cus_ramp ramp) {
     struct cus_ramp_limits limits = sizes_of(plan);
     uint32_t ahead = ops_ahead(node, cus_ramp_looks(plan->view.ns_per_op));
+    /* Other paths begin with small segments, which tell the pace. */
+    if (!plan->view.ns_per_op && node->loop && limits.max > UNPACED)
+        limits.max = UNPACED;
     return cus_ramp_size(&limits, ramp, plan->view.ns_per_op, ahead);
 }
 

@@ -29,7 +29,9 @@ struct cus_plan {
     bool broken;                      /* a break came since the last op */
     bool called;                      /* that break was a call, and nothing was deferred */
     bool covered;                     /* a call came that covers the stream without naming it */
-    bool looped;                      /* a loop was found since the host waited last */
+    /* Ops of a turn of the loop that was found last since the host waited; 0: none was. */
+    uint32_t looped;
+    bool slow_loop; /* a loop of a short step stayed, as long as the host is slow */
     uint64_t look_until;      /* of step_ops: loops are looked for up to there */
     uint32_t looked;          /* the turn in which an op was new last */
     uint32_t advised_ops;     /* of step_ops: up to where an earlier run last knew the path */

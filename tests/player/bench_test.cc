@@ -120,7 +120,7 @@ std::string ExpectedPlot(const std::vector<Row> &rows) {
 // ---- the real library ----
 
 TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
-    std::string trace = MakeSteps("grid.cst", 6), out = Folder() + "/grid";
+    std::string trace = MakeSteps("grid.cst", 6, false, false, true), out = Folder() + "/grid";
     Result r =
         Bench({"--rounds=1", "--pace=none", "--segments=16,4", "--break=none", "--break", "chain",
                "--break", "copy_words;mangled:copy_wor*", "-o", out + ".csv", "-o", out + ".json",

@@ -248,7 +248,7 @@ uint32_t Made::Read(uint64_t address) {
     return word;
 }
 
-std::string MakeSteps(const std::string &name, int steps, bool packed, bool wrong) {
+std::string MakeSteps(const std::string &name, int steps, bool packed, bool wrong, bool both) {
     std::string path = Fresh(name);
     Made m(path, packed);
     constexpr uint32_t n = 512;
@@ -283,6 +283,8 @@ std::string MakeSteps(const std::string &name, int steps, bool packed, bool wron
         m.Chain(main, a, 2, m.Read(a) & 1, n);
         m.Download(main, a, 4 * n, pinned + 65536);
         m.Sync(main);
+        if (both)
+            m.Sync(side);
     }
     m.Span(CST_SPAN_DEVICE, c, 8192, "cuMemFree_v2", true);
     m.Check(a, 4 * n);

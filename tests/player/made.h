@@ -70,7 +70,9 @@ class Made {
 };
 
 // A program of `steps` steps on a stream of its own: uploads, kernels, memsets, copies, a download,
-// a wait; the second stream meets it by events. `wrong`: one of its sums is not right.
-std::string MakeSteps(const std::string &name, int steps, bool packed = false, bool wrong = false);
+// a wait; the second stream meets it by events. `wrong`: one of its sums is not right. `both`: it
+// is waited for too, so that it is no loop without waits.
+std::string MakeSteps(const std::string &name, int steps, bool packed = false, bool wrong = false,
+                      bool both = false);
 
 #endif

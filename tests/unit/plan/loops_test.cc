@@ -182,7 +182,7 @@ TEST(Loops, AreNotFoundWhereTheSecondTurnDiffers) {
     for (unsigned i = 0; i < 20000; i++)
         program.Op(Name("k", random() % 40), i);
     EXPECT_EQ(program.in_graphs, 0u);
-    EXPECT_FALSE(program.plan.looped);
+    EXPECT_EQ(program.plan.looped, 0u);
     program.Sync();
     ExpectFaithful(program);
 }
@@ -201,6 +201,28 @@ TEST(Loops, OfAShortStepAreForgotten) {
     EXPECT_GT(Share(program), 0.99);
     for (const cus_segment *s = program.plan.view.segments; s; s = s->next)
         EXPECT_FALSE(s->nodes[0]->loop);
+}
+
+// A slow host's segments are no larger than a turn, so the loop stays, and the second step is in
+// graphs.
+TEST(Loops, OfAShortStepStayWhileTheHostIsSlow) {
+    Program program(kLimits);
+    for (int step = 0; step < 12; step++) {
+        cus_plan_paced(&program.plan, 64, 64 * (step < 2 ? 10000 : 100));
+        if (step > 1)
+            for (int i = 0; i < 200; i++)
+                cus_plan_paced(&program.plan, 64, 64 * 100);
+        program.ResetCounts();
+        for (unsigned turn = 0; turn < 100; turn++)
+            for (unsigned i = 0; i < 7; i++)
+                program.Op(Name("cell", i), turn, i);
+        program.Sync();
+        if (step) {
+            EXPECT_TRUE(Share(program) > 0.93 || (step > 1 && step < 6)) << step;
+        }
+    }
+    EXPECT_EQ(program.patched, 0u) << "a fast host's step is a whole by now";
+    ExpectFaithful(program);
 }
 
 TEST(Loops, SurviveWhenOtherPathsAreForgotten) {

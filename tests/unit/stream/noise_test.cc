@@ -196,6 +196,33 @@ TEST(Noise, StopsTheWatchdogOnlyIfItSaysSo) {
     }
 }
 
+// ---- how soon ----
+
+// Loops are in graphs in the first step that has them, long steps of a slow host in the fourth.
+TEST(Learning, TakesFewSteps) {
+    struct Bound {
+        Program program;
+        double share[4]; // of ops in graphs, by step
+    };
+    for (const Bound &bound :
+         {Bound{{"100x8_at_20us", 100, 8, 20000, 0, true}, {0.45, 0.95, 0.99, 0.99}},
+          Bound{{"20x194_at_20us", 20, 194, 20000, 0, true}, {0.85, 0.99, 0.99, 0.99}},
+          Bound{{"50x200_at_10us", 50, 200, 10000, 0, true}, {0.93, 0.99, 0.99, 0.99}},
+          Bound{{"500x200_at_10us", 500, 200, 10000, 0, true}, {0.98, 0.99, 0.99, 0.99}},
+          Bound{{"4000_at_10us", 1, 4000, 10000, 0, true}, {0, 0, 0.90, 0.97}}}) {
+        Play play(bound.program, kQuiet);
+        for (double share : bound.share) {
+            Play::Moment then = Play::Now();
+            play.Steps(1);
+            Result r = play.Since(then);
+            printf("%-15s %.4f in graphs of %.1f\n", bound.program.name, r.share,
+                   (double)r.in_graphs / (double)std::max(r.graphs, uint64_t{1}));
+            EXPECT_GE(r.share, share) << bound.program.name;
+            EXPECT_EQ(r.cuts, 0u) << bound.program.name;
+        }
+    }
+}
+
 // ---- what is no noise ----
 
 // The ops ahead of a sleep go out meanwhile, and the segment soon ends there.
