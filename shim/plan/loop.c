@@ -10,7 +10,6 @@
 #include "shim/plan/op.h"
 #include "shim/plan/step.h"
 
-enum { MASK = CUS_LOOP_WINDOW - 1 };
 static const uint64_t base = CUS_HASH_FACTOR;
 
 static uint64_t base_to_the_gram(void) {
@@ -20,13 +19,28 @@ static uint64_t base_to_the_gram(void) {
     return power;
 }
 
-static bool allocate(struct cus_loop *loop) {
-    loop->ring = cus_mem_grow(CUS_LOOP_WINDOW * sizeof *loop->ring);
-    loop->last = cus_mem_grow(CUS_LOOP_WINDOW * sizeof *loop->last);
-    if (loop->ring && loop->last)
-        return true;
-    cus_loop_free(loop);
-    return false;
+/* Makes room for `window` ops. Where the last ops came before is learned anew. Without memory the
+ * finder stays as it was. */
+static void enlarge(struct cus_loop *loop, uint32_t window) {
+    struct cus_loop_op *ring = cus_mem_grow(window * sizeof *ring);
+    uint32_t *last = cus_mem_grow(window * sizeof *last);
+    if (!ring || !last) {
+        cus_mem_shrink(ring);
+        cus_mem_shrink(last);
+        return;
+    }
+    uint32_t known = cus_loop_known(loop);
+    for (uint32_t at = loop->at.fed - known; at != loop->at.fed; at++)
+        ring[at & (window - 1)] = loop->ring[at & (loop->window - 1)];
+    cus_mem_shrink(loop->ring);
+    cus_mem_shrink(loop->last);
+    loop->ring = ring;
+    loop->last = last;
+    loop->window = window;
+}
+
+static struct cus_loop_op *ring_at(const struct cus_loop *loop, uint32_t at) {
+    return &loop->ring[at & (loop->window - 1)];
 }
 
 static uint64_t hash_of(const struct cus_loop_op *op) {
@@ -34,17 +48,17 @@ static uint64_t hash_of(const struct cus_loop_op *op) {
 }
 
 static bool same(const struct cus_loop *loop, uint32_t a, uint32_t b) {
-    const struct cus_loop_op *one = &loop->ring[a & MASK], *other = &loop->ring[b & MASK];
+    const struct cus_loop_op *one = ring_at(loop, a), *other = ring_at(loop, b);
     return one->kind == other->kind && one->step == other->step;
 }
 
 uint32_t cus_loop_known(const struct cus_loop *loop) {
-    uint32_t n = loop->ring ? loop->at.fed - loop->at.from : 0;
-    return n < CUS_LOOP_WINDOW ? n : (uint32_t)CUS_LOOP_WINDOW;
+    uint32_t n = loop->at.fed - loop->at.from;
+    return n < loop->window ? n : loop->window;
 }
 
 const struct cus_loop_op *cus_loop_op(const struct cus_loop *loop, uint32_t back) {
-    return &loop->ring[(loop->at.fed - 1 - back) & MASK];
+    return ring_at(loop, loop->at.fed - 1 - back);
 }
 
 static uint32_t run_wanted(uint32_t period) {
@@ -70,17 +84,22 @@ static void consider(struct cus_loop *loop, uint32_t at, const uint32_t *last) {
 }
 
 uint32_t cus_loop_feed(struct cus_loop *loop, struct cus_loop_op op) {
-    if (!loop->ring && !allocate(loop))
+    if (!loop->window)
+        enlarge(loop, CUS_LOOP_WINDOW_FIRST);
+    else if (loop->window < CUS_LOOP_WINDOW && cus_loop_known(loop) == loop->window &&
+             !loop->at.period)
+        enlarge(loop, CUS_LOOP_WINDOW);
+    if (!loop->window)
         return 0;
     struct cus_loop_at *now = &loop->at;
     uint32_t at = now->fed++;
     /* A rolling hash of the last CUS_LOOP_GRAM ops. */
     now->gram = now->gram * base + hash_of(&op);
     if (at - now->from >= CUS_LOOP_GRAM)
-        now->gram -= hash_of(&loop->ring[(at - CUS_LOOP_GRAM) & MASK]) * base_to_the_gram();
-    loop->ring[at & MASK] = op;
+        now->gram -= hash_of(ring_at(loop, at - CUS_LOOP_GRAM)) * base_to_the_gram();
+    *ring_at(loop, at) = op;
     bool whole = at - now->from + 1 >= CUS_LOOP_GRAM;
-    uint32_t *last = &loop->last[(now->gram >> 17) & MASK];
+    uint32_t *last = &loop->last[(now->gram >> 17) & (loop->window - 1)];
     if (now->period && same(loop, at, at - now->period))
         now->run += now->run < UINT32_MAX;
     else if (whole)

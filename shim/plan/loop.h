@@ -11,7 +11,9 @@
 struct cus_kind;
 
 enum {
-    CUS_LOOP_WINDOW = 8192, /* the ops that are remembered */
+    /* The ops that are remembered at most, and before a step has had more. */
+    CUS_LOOP_WINDOW = 8192,
+    CUS_LOOP_WINDOW_FIRST = 1024,
     CUS_LOOP_GRAM = 32,
     /* A body shorter than CUS_LOOP_BODY must repeat for CUS_LOOP_RUN ops; one that is longer, once.
      * A body may repeat a few kernels inside of itself; such an inner period fails where the body
@@ -40,6 +42,7 @@ struct cus_loop_at {
 struct cus_loop {
     struct cus_loop_op *ring; /* the last ops; allocated at the first feed */
     uint32_t *last;           /* where the last CUS_LOOP_GRAM ops came before, by hash */
+    uint32_t window;          /* entries of both, a power of two; 0: none */
     struct cus_loop_at at;
 };
 

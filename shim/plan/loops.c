@@ -220,7 +220,7 @@ bool cus_loops_step_end(struct cus_plan *plan, uint64_t ops) {
     }
     plan->looped = 0;
     plan->look_until = 0;
-    if (plan->loop.ring && plan->turns - plan->looked > IDLE_STEPS)
+    if (plan->loop.window && plan->turns - plan->looked > IDLE_STEPS)
         cus_loop_free(&plan->loop);
     if (ops > plan->longest)
         plan->longest = ops < LOOP_SURE ? (uint32_t)ops : LOOP_SURE;

@@ -123,6 +123,20 @@ TEST(Loops, MayHoldOthers) {
     ExpectFaithful(program);
 }
 
+// A body of more ops than are remembered at first.
+TEST(Loops, MayBeLong) {
+    Program program(kLimits);
+    for (int step = 0; step < 2; step++) {
+        program.ResetCounts();
+        for (unsigned turn = 0; turn < 6; turn++)
+            Body(program, 3000, turn);
+        program.Sync();
+    }
+    EXPECT_GT(Share(program), 0.98);
+    EXPECT_EQ(program.plan.loop.window, (uint32_t)CUS_LOOP_WINDOW);
+    ExpectFaithful(program);
+}
+
 // Where a call comes in each turn, segments end from the first one on.
 TEST(Loops, KnowTheCallsInTheirBody) {
     Program program(kLimits);
