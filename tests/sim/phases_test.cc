@@ -67,8 +67,10 @@ TEST(Phases, GoodOnesAreAsGoodBetweenBadOnes) {
 
 TEST(Phases, KnownRunsInAnyOrderAreLearned) {
     EXPECT_GE(Play({"none:60", "runs:400"})[1]("in_graphs"), 0.7);
-    // One step by itself: segments may be made anew in any of them, but not without a clock.
+    // One step by itself: segments may be made anew in any of them, or be cut where the thread has
+    // no processor, but not without a clock.
     Played played = Play({"none:60", "runs:400"}, {{"CUSPLICE_BUILD_US", "0"},
+                                                   {"CUSPLICE_HOLD_US", "1000000"},
                                                    {"CUSPLICE_SEGMENT_FIRST", "16"},
                                                    {"CUSPLICE_SEGMENT_MAX", "16"}});
     EXPECT_GE(played[1]("in_graphs"), 0.7);
