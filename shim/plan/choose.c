@@ -386,10 +386,10 @@ static bool earns_variant_of_turn(struct cus_plan *plan, bool aside) {
     return meet(plan, values, &lost) >= OFTEN && !aside && may_have_more(plan);
 }
 
-/* Many nodes of the predicted variant differ. Does another one hold what is requested? Otherwise a
- * new one may be built, or the predicted one is patched. */
-static enum cus_choice choose_values(struct cus_plan *plan, bool aside,
-                                     struct cus_variant **variant) {
+/* Many nodes of the predicted variant differ, in a loop. Does another turn's variant hold what is
+ * requested? Otherwise a new one may be built, or the predicted one is patched. */
+static enum cus_choice choose_turn(struct cus_plan *plan, bool aside,
+                                   struct cus_variant **variant) {
     struct cus_segment *segment = plan->view.segment;
     plan->values_key = key_of_values(plan);
     struct cus_variant *other = cus_variants_of_values(segment, plan->values_key);
@@ -400,7 +400,7 @@ static enum cus_choice choose_values(struct cus_plan *plan, bool aside,
             return CUS_CHOICE_EXACT;
         }
     }
-    if (segment->nodes[0]->loop ? earns_variant_of_turn(plan, aside) : earns_variant_again(plan))
+    if (earns_variant_of_turn(plan, aside))
         return CUS_CHOICE_BUILD;
     *variant = plan->view.predicted;
     cus_variants_give(segment, *variant, plan->values_key);
@@ -492,8 +492,11 @@ static enum cus_choice choose(struct cus_plan *plan, bool aside, struct cus_vari
     if (!segment->n_variants)
         return CUS_CHOICE_BUILD;
     if (!plan->view.reshaped) {
-        if (many_dirty(plan))
-            return choose_values(plan, aside, variant);
+        bool many = many_dirty(plan);
+        if (many && segment->nodes[0]->loop)
+            return choose_turn(plan, aside, variant);
+        if (many && earns_variant_again(plan))
+            return CUS_CHOICE_BUILD;
         *variant = plan->view.predicted;
         return CUS_CHOICE_EXACT;
     }

@@ -23,7 +23,7 @@ void cus_variants_launched(struct cus_plan *plan, struct cus_segment *segment,
 /* A variant with these shapes; NULL: there is none. */
 struct cus_variant *cus_variants_of_shape(const struct cus_segment *segment,
                                           struct cus_signature own);
-/* A variant that was last given these values, by cus_choose_values; NULL: none is known. */
+/* A variant that was last given these values, by cus_variants_give; NULL: none is known. */
 struct cus_variant *cus_variants_of_values(const struct cus_segment *segment, uint64_t values_key);
 /* The variant is given these values. */
 void cus_variants_give(struct cus_segment *segment, struct cus_variant *variant,

@@ -1,8 +1,8 @@
 /*
  * What the engine reads of a plan, and the hot path: the deferred ops of one stream, and figures.
- * shim/plan writes it; shim/stream reads it, and sets `build_quota`, under the engine's lock. It
- * leads to segments and variants (segment.h), which shim/stream reads as well. The functions that
- * match the expected op are inlined into the hooks and allocate nothing.
+ * shim/plan writes it; shim/stream reads it, and sets `build_quota`, `left_ns` and `came_ns`, under
+ * the engine's lock. It leads to segments and variants (segment.h), which shim/stream reads as
+ * well. The functions that match the expected op are inlined into the hooks and allocate nothing.
  *
  * Invariant: deferred ops are always the first `n` ops of one segment, `segment`. If bit i of
  * `dirty` is set, op i is stored in `segment->requested`; otherwise it equals the predicted

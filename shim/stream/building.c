@@ -35,7 +35,7 @@
 enum {
     /* The quota options are per this many ops of a step; a shorter step counts as this long. */
     STEP_OPS = 1000,
-    TIME_PART = 10,
+    TIME_PART = 10, /* of a step's time, one part in so many may be spent, if that is more */
     /* With each step, the remembered step length shrinks by 1/FADE, unless the step was longer. */
     FADE = 8,
     NODE_NS = 2500,    /* first estimate of the time per node, in ns */
