@@ -156,6 +156,7 @@ TEST(StatsFile, IsJsonForOthersToo) {
     report.gone_bytes = 77;
     report.n_segments = 1;
     report.largest[0] = {6, 2, 900, 5, true, "first", "last"};
+    report.learned = {30, 9999999, 1000400, true, 501000, 7, 98};
     cus_stats_facts facts = {"eager", "/odd \"name\"\\with\ttabs\x01", 0, nullptr, nullptr, 0,
                              &report};
     ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
@@ -164,6 +165,9 @@ TEST(StatsFile, IsJsonForOthersToo) {
                         "assert sum(d['ops'].values())==sum(d['issued'].values());"
                         "assert sum(d['eager_by'].values())==d['issued']['eager'];"
                         "assert 'segment_list' not in d;"
+                        "assert d['learning']==dict(steps=30,first_ten_us=9999,plain_step_us=1000,"
+                        "plain_seen=True,first_ten_percent_of_plain=98,late_step_us=501,"
+                        "gain_at_step=7), d['learning'];"
                         "assert d['breaks_by_kernel']==["
                         "dict(name='k\"1',by='kernel',reason='rule',launches=7,runs=6),"
                         "dict(name='',by='other',reason='watchdog',launches=5,runs=4)];"
