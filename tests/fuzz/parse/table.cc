@@ -85,8 +85,7 @@ bool IsOrdinary(const std::string &text) {
 void CheckRows(const std::string &text, const table &t, const Shown &shown) {
     std::vector<bool> numbers;
     for (unsigned column : shown.columns)
-        numbers.push_back(t.columns[column].unit != TABLE_TEXT &&
-                          t.columns[column].unit != TABLE_PLACE);
+        numbers.push_back(t.columns[column].unit != TABLE_TEXT);
     std::vector<std::vector<std::string>> rows = CheckCsv(text, numbers);
     CHECK(rows.size() == shown.rows + 1 && Lines(text).size() == rows.size());
     std::multiset<std::string> cells;
