@@ -83,6 +83,24 @@ __attribute__((format(printf, 2, 3))) static void note(struct notes *notes, cons
     va_end(args);
 }
 
+static void note_times(const struct whatif_found *found, struct notes *notes) {
+    const struct whatif_times *times = &found->baseline.times;
+    if (times->steps && times->typical < CUS_CURVE_FIRST)
+        note(notes,
+             "first_ten_us is of %" PRIu64 " steps: the trace has no more of the usual length",
+             times->typical);
+    uint64_t measured = found->known.measured.ops;
+    uint64_t ops = sum(found->recorded.ops, CUS_OP_TYPES) - found->recorded.ops[CUS_OP_RECORD];
+    char gpu[160];
+    if (measured)
+        snprintf(gpu, sizeof gpu,
+                 "the GPU runs %" PRIu64 " of %" PRIu64 " ops as long as was measured%s", measured,
+                 ops, measured < ops ? ", the others are taken for small kernels" : "");
+    else
+        snprintf(gpu, sizeof gpu, "GPU time takes all kernels for small ones");
+    note(notes, "times are a model of one machine (%s); %s", found->cost->name, gpu);
+}
+
 static void gather_notes(const struct whatif_found *found, struct notes *notes) {
     const struct cst_trace *trace = found->trace;
     const struct whatif_played *played = &found->baseline;
@@ -122,21 +140,7 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
     if (found->recorded.in_graphs != played->counters.in_graphs && !trace->lost_records)
         note(notes, "the baseline differs from what was recorded: sizes of graphs follow the pace "
                     "of the host, which was another one, or the settings are others");
-    uint64_t typical = played->times.typical;
-    if (played->times.steps && typical < CUS_CURVE_FIRST)
-        note(notes,
-             "first_ten_us is of %" PRIu64 " steps: the trace has no more of the usual length",
-             typical);
-    uint64_t measured = found->known.measured.ops;
-    uint64_t ops = sum(found->recorded.ops, CUS_OP_TYPES) - found->recorded.ops[CUS_OP_RECORD];
-    char gpu[160];
-    if (measured)
-        snprintf(gpu, sizeof gpu,
-                 "the GPU runs %" PRIu64 " of %" PRIu64 " ops as long as was measured%s", measured,
-                 ops, measured < ops ? ", the others are taken for small kernels" : "");
-    else
-        snprintf(gpu, sizeof gpu, "GPU time takes all kernels for small ones");
-    note(notes, "times are a model of one machine (%s); %s", found->cost->name, gpu);
+    note_times(found, notes);
 }
 
 /* ---- rows ---- */
