@@ -12,6 +12,7 @@
 _Static_assert((int)CUS_LEARNING_STEPS <= (int)CUS_CURVE_MAX, "a curve");
 
 enum {
+    SHORT = 8,    /* a step is short if so many of it have fewer ops than a typical one */
     SAME_MIN = 3, /* fewer steps of a length say nothing: they set the program up */
     ALONE = 20,   /* a step has no graphs if at most one op of so many was in one */
 };
@@ -20,27 +21,9 @@ bool cus_learning_wants(const struct cus_learning *learning) {
     return learning->steps < CUS_LEARNING_STEPS || learning->steps % CUS_LEARNING_EVERY == 0;
 }
 
-/* A step that is longer than all first ones together begins the program's work: those only led up
- * to it. */
-void cus_learning_add(struct cus_learning *learning, const struct cus_learning_step *step) {
-    if (learning->steps >= CUS_LEARNING_STEPS && step->ops > learning->ops)
-        learning->steps = learning->ops = learning->n_late = 0;
-    bool wanted = cus_learning_wants(learning);
-    uint64_t at = learning->steps++;
-    if (at < CUS_LEARNING_STEPS) {
-        learning->first[at] = *step;
-        learning->ops += step->ops;
-    } else if (wanted) {
-        learning->late[learning->n_late++ % CUS_LEARNING_LATE] = *step;
-    }
+bool cus_learning_counts(const struct cus_learning *learning, uint64_t ops) {
+    return ops * SHORT >= learning->length;
 }
-
-/* ---- figures ---- */
-
-struct steps {
-    const struct cus_learning_step *at[CUS_LEARNING_STEPS];
-    uint32_t n;
-};
 
 static bool alike(const struct cus_learning_step *a, const struct cus_learning_step *b) {
     return a->ops <= 2 * (uint64_t)b->ops && b->ops <= 2 * (uint64_t)a->ops;
@@ -65,6 +48,53 @@ static const struct cus_learning_step *typical(const struct cus_learning *learni
     }
     return best;
 }
+
+/* The table is full. Many programs wait for single ops between their steps: such a wait becomes a
+ * part of the next step, and there is room for more. */
+static void join_short(struct cus_learning *learning) {
+    const struct cus_learning_step *like = typical(learning, CUS_LEARNING_STEPS);
+    struct cus_learning_step joined = {.ops = 0};
+    uint32_t n = 0;
+    learning->length = like ? like->ops : 1;
+    for (uint32_t i = 0; i < CUS_LEARNING_STEPS; i++) {
+        struct cus_learning_step step = learning->first[i];
+        joined.ns += step.ns;
+        joined.saved_ns += step.saved_ns;
+        if (!cus_learning_counts(learning, step.ops))
+            continue;
+        step.ns = step.ns ? joined.ns : 0;
+        step.saved_ns = joined.saved_ns;
+        learning->first[n++] = step;
+        joined = (struct cus_learning_step){.ops = 0};
+    }
+    learning->steps = n;
+}
+
+/* A step that is longer than all first ones together begins the program's work: those only led up
+ * to it. */
+void cus_learning_add(struct cus_learning *learning, const struct cus_learning_step *step) {
+    if (learning->steps >= CUS_LEARNING_STEPS && step->ops > learning->ops) {
+        learning->steps = learning->ops = learning->n_late = 0;
+        learning->length = 0;
+    }
+    bool wanted = cus_learning_wants(learning);
+    uint64_t at = learning->steps++;
+    if (at < CUS_LEARNING_STEPS) {
+        learning->first[at] = *step;
+        learning->ops += step->ops;
+        if (at + 1 == CUS_LEARNING_STEPS && !learning->length)
+            join_short(learning);
+    } else if (wanted) {
+        learning->late[learning->n_late++ % CUS_LEARNING_LATE] = *step;
+    }
+}
+
+/* ---- figures ---- */
+
+struct steps {
+    const struct cus_learning_step *at[CUS_LEARNING_STEPS];
+    uint32_t n;
+};
 
 static void gather(const struct cus_learning_step *from, uint32_t n,
                    const struct cus_learning_step *like, struct steps *to) {
@@ -140,5 +170,7 @@ struct cus_learned cus_learning_sum(const struct cus_learning *learning) {
     learned.plain_ns = plain(&early, learned.plain_seen);
     learned.late_ns = late(&early, &lately);
     set_curve(&learned, &early);
+    for (; learned.n_first < early.n && learned.n_first < CUS_LEARNING_SHOWN; learned.n_first++)
+        learned.first[learned.n_first] = *early.at[learned.n_first];
     return learned;
 }

@@ -20,6 +20,7 @@ enum {
     CUS_LEARNING_STEPS = 128, /* the first ones, each is kept */
     CUS_LEARNING_LATE = 32,   /* of later ones, one in CUS_LEARNING_EVERY; the last are kept */
     CUS_LEARNING_EVERY = 16,
+    CUS_LEARNING_SHOWN = 32, /* steps that a report lists */
 };
 
 struct cus_learning_step {
@@ -32,6 +33,7 @@ struct cus_learning_step {
 struct cus_learning {
     uint64_t steps;  /* that were added */
     uint64_t ops;    /* of the first ones */
+    uint32_t length; /* ops of a typical step, once `first` was full; 0: not known yet */
     uint64_t n_late; /* that were kept in turn in `late` */
     struct cus_learning_step first[CUS_LEARNING_STEPS], late[CUS_LEARNING_LATE];
 };
@@ -47,11 +49,16 @@ struct cus_learned {
     uint64_t late_ns;  /* the median of late steps */
     uint32_t gain_at;  /* the first step with nine tenths of the final gain; 0: none */
     uint32_t percent;  /* the first ten steps, divided by ten plain ones, times 100 */
+    uint32_t n_first;
+    struct cus_learning_step first[CUS_LEARNING_SHOWN]; /* the first ones of that length */
 };
 
 /* Must the next step be timed? If not, its `ns` may be 0. */
 bool cus_learning_wants(const struct cus_learning *learning);
-/* A step ended. */
+/* Is a step of so many ops one of its own? If not, it belongs to the next longer one: it is not
+ * added, and the next one began when this one did. */
+bool cus_learning_counts(const struct cus_learning *learning, uint64_t ops);
+/* A step ended that counts. */
 void cus_learning_add(struct cus_learning *learning, const struct cus_learning_step *step);
 struct cus_learned cus_learning_sum(const struct cus_learning *learning);
 

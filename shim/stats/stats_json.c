@@ -126,6 +126,15 @@ static void put_learned(struct cus_json *w, const struct cus_learned *learned) {
     cus_json_number(w, "first_ten_percent_of_plain", learned->percent);
     cus_json_number(w, "late_step_us", learned->late_ns / 1000);
     cus_json_number(w, "gain_at_step", learned->gain_at);
+    cus_json_open(w, "first_steps", '[');
+    for (uint32_t i = 0; i < learned->n_first; i++) {
+        cus_json_open(w, NULL, '{');
+        cus_json_number(w, "us", learned->first[i].ns / 1000);
+        cus_json_number(w, "ops", learned->first[i].ops);
+        cus_json_number(w, "in_graphs", learned->first[i].in_graphs);
+        cus_json_close(w, '}');
+    }
+    cus_json_close(w, ']');
     cus_json_close(w, '}');
 }
 

@@ -60,6 +60,8 @@ static bool is_first(const struct cus_engine *engine, uint64_t ops, uint64_t fre
 /* A step ended, and the next one begins. */
 static void time_step(struct cus_engine *engine, uint64_t ops, uint64_t in_graphs) {
     struct cus_learning *learning = &engine->learning;
+    if (!cus_learning_counts(learning, ops))
+        return;
     uint64_t began = engine->timed_ns;
     uint64_t now = cus_learning_wants(learning) ? cus_clock_ns() : 0;
     struct cus_account account =

@@ -31,6 +31,10 @@ TEST_F(Learning, FiguresOfStepsThatBecomeFaster) {
     EXPECT_EQ(sum.gain_at, 7u);
     EXPECT_EQ(sum.first_ten_ns, (3 * 1000 + 2 * 800 + 5 * 500) * 1000u);
     EXPECT_EQ(sum.percent, 71u);
+    EXPECT_EQ(sum.n_first, 26u);
+    EXPECT_EQ(sum.first[4].in_graphs, 60u);
+    Add(20, 100, 100, 500);
+    EXPECT_EQ(Sum().n_first, 32u);
 }
 
 // What the library costs a step without graphs is subtracted; such a step may have a few graphs.
@@ -110,6 +114,25 @@ TEST_F(Learning, AStepLongerThanAllBeforeBeginsAnew) {
     Add(19, 2 * CUS_LEARNING_STEPS, 200, 500);
     EXPECT_EQ(Sum().steps, 20u);
     EXPECT_EQ(Sum().late_ns, 500000u);
+}
+
+// 20 waits for a copy in front of each step: once the table is full, they belong to the step.
+TEST_F(Learning, ShortStepsBelongToTheNextOne) {
+    for (int i = 0; i < 100; i++) {
+        if (cus_learning_counts(&learning_, 1))
+            Add(20, 1, 0, 10, -1);
+        Add(1, 150, i < 40 ? 0 : 150, i < 40 ? 1000 : 500, i < 40 ? -20 : 300);
+    }
+    cus_learned sum = Sum();
+    EXPECT_EQ(sum.steps, 100u);
+    EXPECT_EQ(sum.first[0].ns, 1200000u);
+    EXPECT_EQ(sum.first[5].ns, 1200000u);
+    EXPECT_EQ(sum.first[7].ns, 1000000u) << "the caller's time has the waits in it from here on";
+    EXPECT_EQ(sum.first[0].saved_ns, -40000);
+    EXPECT_FALSE(cus_learning_counts(&learning_, 18));
+    EXPECT_TRUE(cus_learning_counts(&learning_, 19));
+    Add(1, 150 * 129, 0, 9000);
+    EXPECT_FALSE(cus_learning_counts(&learning_, 18)) << "the table is not full";
 }
 
 } // namespace
