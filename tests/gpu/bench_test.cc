@@ -76,9 +76,9 @@ TEST_F(Bench, BoundsThatHoldGiveZero) {
     EXPECT_NE(Row(kEager).find("| 0.750 | 0.750 to 0.750 | <= 1 | pass |"), std::string::npos)
         << Row(kEager);
     EXPECT_NE(Row("| decode host, batch 1").find("not measured"), std::string::npos);
-    EXPECT_NE(
-        Row("| 1000 launches a step |").find("| 0.300 | 0.900 | 0.750 | 95.1 % | 0 | equal |"),
-        std::string::npos)
+    EXPECT_NE(Row("| 1000 launches a step |")
+                  .find("| 0.300 | 0.900 | 0.750 | 95.1 % | 0 | 93 % | 4 | equal |"),
+              std::string::npos)
         << Row("| 1000 launches a step |");
     EXPECT_EQ(Row("2 of 20 bounds hold, 18 not measured."),
               "2 of 20 bounds hold, 18 not measured.");
@@ -95,10 +95,10 @@ TEST_F(Bench, SlowerThanABoundFails) {
 TEST_F(Bench, TheLearningCurveIsInTheTable) {
     EXPECT_EQ(Run("--only loop-whole"), 0) << Read("log");
     std::string report = Read("out/BENCH.md");
-    EXPECT_NE(report.find("| in graphs | patched nodes | first ten steps | gain at step | results |"),
-              std::string::npos)
+    EXPECT_NE(
+        report.find("| in graphs | patched nodes | first ten steps | gain at step | results |"),
+        std::string::npos)
         << report;
-    EXPECT_TRUE(std::regex_search(report, std::regex(R"(\| 93 % \| 4 \| equal \|)"))) << report;
 }
 
 /* Two builds of the library are measured beside each other; the bounds are those of the first. */
