@@ -38,30 +38,38 @@ static uint64_t looked_ns; /* when the thread looked last; only this thread uses
  * A thread that polls or sleeps in a call comes to the same place again, so a segment should end
  * there. One that had no processor, or whose process was stopped, may lose it anywhere. */
 
+static uint64_t ran_ns(pid_t tid) {
+    if (cus_virtual.on)
+        return cus_virtual.ran_ns ? cus_virtual.ran_ns(tid) : 0;
+    return cus_thread_ran_ns(tid);
+}
+
+static bool is_runnable(pid_t tid) {
+    if (cus_virtual.on)
+        return cus_virtual.runnable && cus_virtual.runnable(tid);
+    return cus_thread_runnable(tid);
+}
+
 /* Notes what the owning thread has run so far. */
 static void note(struct cus_engine *engine, uint64_t now) {
     pid_t tid = __atomic_load_n(&engine->owner_tid, __ATOMIC_RELAXED);
     engine->noted.tid = tid;
     engine->noted.at_ns = now;
-    engine->noted.ran_ns = cus_thread_ran_ns(tid);
+    engine->noted.ran_ns = ran_ns(tid);
 }
 
 /* Has the thread been ready to run since the note, and got less than half of a processor? */
 static bool was_paused(const struct cus_engine *engine, uint64_t now) {
-    if (cus_virtual.on)
-        return cus_virtual.paused;
     pid_t tid = __atomic_load_n(&engine->owner_tid, __ATOMIC_RELAXED);
     if (!tid || tid != engine->noted.tid || !engine->noted.ran_ns)
         return false;
-    uint64_t ran = cus_thread_ran_ns(tid) - engine->noted.ran_ns;
-    return 2 * ran < now - engine->noted.at_ns && cus_thread_runnable(tid);
+    uint64_t ran = ran_ns(tid) - engine->noted.ran_ns;
+    return 2 * ran < now - engine->noted.at_ns && is_runnable(tid);
 }
 
 /* This thread itself looks much too late: the process was stopped, or has no processor. What the
  * other thread did meanwhile is not known. */
 static bool is_late(uint64_t now) {
-    if (cus_virtual.on)
-        return cus_virtual.late;
     return looked_ns && now - looked_ns > cus_process.hold_ns;
 }
 
@@ -228,5 +236,10 @@ uint64_t cus_watchdog_due(void) {
 }
 
 void cus_watchdog_look(void) {
+    look();
+}
+
+void cus_watchdog_issue(void) {
+    looked_ns = cus_clock_ns();
     look();
 }
