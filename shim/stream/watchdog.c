@@ -53,24 +53,25 @@ static bool is_runnable(pid_t tid) {
 /* Notes what the owning thread has run so far. */
 static void note(struct cus_engine *engine, uint64_t now) {
     pid_t tid = __atomic_load_n(&engine->owner_tid, __ATOMIC_RELAXED);
-    engine->noted.tid = tid;
     engine->noted.at_ns = now;
     engine->noted.ran_ns = ran_ns(tid);
 }
 
-/* Has the thread been ready to run since the note, and got less than half of a processor? */
+/* Has the thread been ready to run since the note, and got less than half of a processor? Only
+ * where no look was late: then the note is of this segment and its owner. */
 static bool was_paused(const struct cus_engine *engine, uint64_t now) {
-    pid_t tid = __atomic_load_n(&engine->owner_tid, __ATOMIC_RELAXED);
-    if (!tid || tid != engine->noted.tid || !engine->noted.ran_ns)
+    if (!engine->noted.ran_ns)
         return false;
+    pid_t tid = __atomic_load_n(&engine->owner_tid, __ATOMIC_RELAXED);
     uint64_t ran = ran_ns(tid) - engine->noted.ran_ns;
     return 2 * ran < now - engine->noted.at_ns && is_runnable(tid);
 }
 
 /* This thread itself looks much too late: the process was stopped, or has no processor. What the
- * other thread did meanwhile is not known. */
+ * other thread did meanwhile is not known. If ops are overdue at the first look after a long sleep,
+ * the look is late as well: the thread was woken when they were deferred. */
 static bool is_late(uint64_t now) {
-    return looked_ns && now - looked_ns > cus_process.hold_ns;
+    return now - looked_ns > cus_process.hold_ns;
 }
 
 /* If so, the owning thread gets another half of hold_us, once for each segment: it has only just
@@ -104,7 +105,7 @@ static bool look(void) {
         }
         if (may_wait(engine, now) || !cus_gate_try())
             continue;
-        bool paused = is_late(now) || was_waited_for(engine) || was_paused(engine, now);
+        bool paused = was_waited_for(engine) || was_paused(engine, now);
         cus_lock_take(&gate);
         if (cus_lock_try(&engine->lock)) {
             /* The submit thread's launch in front may wait for the GPU. It is not waited for
@@ -118,7 +119,7 @@ static bool look(void) {
         cus_lock_give(&gate);
         cus_gate_leave();
     }
-    looked_ns = any ? now : 0;
+    looked_ns = now;
     return any;
 }
 
