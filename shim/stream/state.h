@@ -150,8 +150,7 @@ struct cus_engine {
     struct cus_build_waits build_waits;
     pid_t owner_tid;            /* atomic: of the thread that began the deferred segment */
     struct {                    /* only the watchdog's thread */
-        pid_t tid;              /* of the owner at the last look */
-        uint64_t at_ns, ran_ns; /* when that was, and what the owner had run; 0: not known */
+        uint64_t at_ns, ran_ns; /* the last look, and what the owner had run; 0: not known */
         uint64_t waited_since;  /* `pending_since` of the segment that got more time */
     } noted;
     bool askable; /* build lock: the stream exists, so it may be asked if it is busy */
