@@ -294,7 +294,7 @@ struct cus_rules *cus_rules_load(bool secure, cus_problem_fn *problem, void *con
     struct load load = {.rules = new_rules(), .problem = problem, .context = context};
     /* The strongest source first. Loading options reports lines that could not be read. */
     for (int source = CUS_SOURCES - 1; load.rules && !secure && source >= 0; source--) {
-        cus_config_read((enum cus_source)source, load_setting, spoil_step, &load);
+        cus_config_read_strongest((enum cus_source)source, load_setting, spoil_step, &load);
         close_step(&load);
     }
     if (problems)
@@ -306,7 +306,7 @@ struct cus_rules *cus_rules_load_file(const char *path, cus_problem_fn *problem,
                                       int *problems) {
     struct load load = {.rules = new_rules(), .problem = problem, .context = context};
     if (load.rules) {
-        cus_config_read_file(path, true, load_setting, spoil_step, &load);
+        cus_config_read_named(path, true, load_setting, spoil_step, &load);
         close_step(&load);
     }
     if (problems)
