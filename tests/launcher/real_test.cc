@@ -83,6 +83,29 @@ TEST(RealLibrary, RulesThatMatchedNothingAreSaidOnceAndChangeNoStatus) {
     }
 }
 
+// The user's own file is for all programs: it is judged where nothing was said for this one.
+TEST(RealLibrary, RulesOfTheUsersFileAreJudgedByThemselvesAlone) {
+    const std::string home = Folder() + "/standing";
+    ASSERT_TRUE(mkdir(home.c_str(), 0700) == 0 && mkdir((home + "/cusplice").c_str(), 0700) == 0);
+    const std::string user =
+        Write("standing/cusplice/cusplice.conf", "[rules]\neager = x_*\neager = y_*\n");
+    const Strings program = {"--", "harness/decode/decode", "--prompt", "A", "--tokens", "8"};
+    const struct {
+        Strings options;
+        std::string heard;
+    } cases[] = {
+        {{}, "cusplice: none of the 2 rules of " + user + " matched a kernel\n"},
+        {{"--set", "eager=attention_decode"}, ""},
+        {{"-c", "config/presets/decode.conf"}, ""},
+    };
+    for (const auto &c : cases) {
+        Strings arguments = c.options;
+        arguments.insert(arguments.end(), program.begin(), program.end());
+        Result r = Simulated(arguments, {{"XDG_CONFIG_HOME", home}});
+        EXPECT_EQ(Lines(r.err, "cusplice"), c.heard);
+    }
+}
+
 TEST(RealLibrary, AModeWithoutItsStepsIsSaid) {
     const Strings program = {"--", "harness/decode/decode", "--prompt", "A", "--tokens", "8"};
     const std::string wrong =

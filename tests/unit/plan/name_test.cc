@@ -230,6 +230,7 @@ TEST(Shown, NamesAsDemanglersAndProfilersShowThem) {
          "demangled k at::native::(anonymous namespace)::k"},
         {"void at::<unnamed>::k<(bool)1>(int)", "demangled k at::(anonymous namespace)::k"},
         {"std::enable_if<(4)>(3), void>::type ns::k<4>(int) [clone .kd]", "demangled k ns::k"},
+        {"void k<((1)<(2)), ((4)>(3)), (S::x->y)>(int)", "demangled k k"},
         {"void k<&(dev(int)), (a->b), 1>(void (*)(int))", "demangled k k"},
         {"foo(int)::{lambda(float)#1}::operator()(float) const",
          "demangled operator() foo::{lambda}::operator()"},
