@@ -73,22 +73,24 @@ static const char *misfit(const char *glob) {
 
 /* Does it fit a base name with other characters? */
 static bool fits_special(const char *glob) {
-    static const char *const names[] = {"(anonymous namespace)",
-                                        "{lambda}",
-                                        "{unnamed}",
-                                        "{binding}",
-                                        "{string}",
-                                        "operator()",
-                                        "operator new",
-                                        "operator delete",
-                                        "operator cast",
-                                        "operator<",
-                                        "operator>",
-                                        "operator="};
+    static const char *const names[] = {
+        "(anonymous namespace)", "{lambda}",     "{unnamed}",     "{binding}", "{string}",
+        "operator cast",         "operator\"\"", "operator new[]"};
+    static const char seconds[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char mangled[] = "_Z??v", base[32];
+    if (!strchr("*?[\\({o~", *glob))
+        return false; /* such names begin otherwise */
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (cus_glob_matches(glob, names[i]))
             return true;
-    return behind(glob, "operator") || *glob == '~';
+    for (unsigned i = 0; i < 26 * (sizeof seconds - 1); i++) { /* each operator has two letters */
+        mangled[2] = seconds[i % 26];
+        mangled[3] = seconds[i / 26];
+        cus_name_base(mangled, base, sizeof base);
+        if (behind(base, "operator") && cus_glob_matches(glob, base))
+            return true;
+    }
+    return *glob == '~';
 }
 
 /* Writes a glob of a name with namespaces as an expression. */

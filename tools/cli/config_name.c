@@ -56,9 +56,13 @@ bool cli_take_config(const struct cli_option *self, const char *name) {
         append(given, "/");
     }
     append(given, path);
-    return setenv("CUSPLICE_CONFIG", given, 1) == 0;
+    return true;
 }
 
 const char *cli_config_given(void) {
     return given;
+}
+
+bool cli_config_use(void) {
+    return !given || setenv("CUSPLICE_CONFIG", given, 1) == 0;
 }

@@ -9,13 +9,14 @@
 
 #include "tools/cli/options.h"
 
-/* For a table: -c FILE, or -c PRESET. The first one takes the place of what CUSPLICE_CONFIG held,
- * and the next ones are added behind it. */
+/* For a table: -c FILE, or -c PRESET. */
 bool cli_take_config(const struct cli_option *self, const char *name);
 #define CLI_CONFIG CLI_OPTION("config", 'c', cli_take_config, NULL)
 
 /* The list that was given so, as CUSPLICE_CONFIG has it; NULL: none. */
 const char *cli_config_given(void);
+/* Puts it in the place of what CUSPLICE_CONFIG held, if any was given. False: no memory. */
+bool cli_config_use(void);
 
 /* The path of the file or preset. False, having said that there is neither. */
 bool cli_config_path(const char *option, const char *name, char *out, size_t bytes);

@@ -100,6 +100,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         cli_say("usage: cusplice %s", self->synopsis);
         return EXIT_BAD;
     }
+    if (!cli_config_use())
+        return EXIT_BAD;
     if (list)
         return cli_config_list(json);
     if (check)

@@ -164,6 +164,8 @@ int cli_run_read(const struct cli_verb *self, int argc, char **argv, const struc
     int status = cli_options_read(self, argc, argv, CLI_PROGRAM, tables, &words);
     if (status >= 0)
         return status;
+    if (!cli_config_use())
+        return CLI_EXIT_REFUSED;
     *program = words.at;
     if (words.n)
         return -1;

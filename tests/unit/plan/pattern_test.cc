@@ -280,6 +280,8 @@ TEST(PatternDoubt, WhatMayMatchIsNotDoubted) {
         {"*)", "_ZN1aclEv"},
         {"operator()", "_ZN1aclEv"},
         {"{lambda}", "_ZZ1kvEUlvE_"},
+        {"*,", "_ZcmRK1aS1_"},
+        {"operator<*", "_ZlsRK1aS1_"},
         {"re:^at::native::", "_ZN2at6native1kEv"},
         {"re:\\(anonymous namespace\\)::k", "_ZN12_GLOBAL__N_11kEv"},
         {"re:\\<k\\>", "_ZN2at1kEv"},
