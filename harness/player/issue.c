@@ -174,5 +174,7 @@ uint64_t player_pass(struct player *p) {
     CUresult result = player_cu.cuCtxSynchronize();
     if (result != CUDA_SUCCESS)
         player_fail("behind the last op: %s", player_api_error(result));
-    return now() - begin;
+    uint64_t ns = now() - begin;
+    player_curve(p);
+    return ns;
 }

@@ -3,9 +3,9 @@
  * stdin.
  *
  * The player first prints a line of JSON: what the trace has, or why it cannot be replayed. It
- * answers each line of stdin (`check`, `sums`, `run N`, `quit`) by one line; README.md describes
- * them. Exit status: 0; 1 if something failed; 2 for a bad option; 3 if the trace cannot be
- * replayed.
+ * answers each line of stdin (`check`, `sums`, `run N`, `curve`, `quit`) by one line; README.md
+ * describes them. Exit status: 0; 1 if something failed; 2 for a bad option; 3 if the trace cannot
+ * be replayed.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -180,6 +180,16 @@ static void run(struct player *p, unsigned long passes) {
     end(&json);
 }
 
+/* Answers how long the first typical steps took. */
+static void curve(const struct player *p) {
+    struct cus_json json = begin();
+    cus_json_open(&json, "ns", '[');
+    for (uint32_t i = 0; i < p->n_curve; i++)
+        cus_json_number(&json, NULL, p->curve[i]);
+    cus_json_close(&json, ']');
+    end(&json);
+}
+
 static int serve(struct player *p) {
     char line[128];
     while (fgets(line, sizeof line, stdin)) {
@@ -191,10 +201,12 @@ static int serve(struct player *p) {
             check(p);
         else if (strcmp(line, "sums") == 0)
             sums(p);
+        else if (strcmp(line, "curve") == 0)
+            curve(p);
         else if (sscanf(line, "run %lu", &passes) == 1 && passes && passes <= PASSES)
             run(p, passes);
         else
-            player_fail("'%s' is none of: check, sums, run N, quit", line);
+            player_fail("'%s' is none of: check, sums, run N, curve, quit", line);
         fflush(stdout);
     }
     return 0;

@@ -10,6 +10,7 @@
 #include "harness/player/api.h"
 #include "harness/player/clock.h"
 #include "harness/player/notes.h"
+#include "shim/base/curve.h"
 #include "tools/trace/reader.h"
 
 /* ---- code (code.c, image.c) ---- */
@@ -161,6 +162,8 @@ struct player {
     struct player_op *ops;
     size_t n_ops, n_steps, n_launches;
     struct player_step *steps;
+    uint64_t curve[CUS_CURVE_MAX]; /* ns of the typical steps that were played first of all */
+    uint32_t n_curve;
     struct player_patch *patches;
     size_t n_patches;
     struct player_host *hosts;
@@ -203,6 +206,8 @@ bool player_take(struct player *p, uint64_t bytes, const char *what);
 void player_steps(struct player *p);
 /* The median time of the typical steps in the last pass, ns. */
 uint64_t player_step_ns(const struct player *p);
+/* After each pass: adds its typical steps to the curve, while there is room. */
+void player_curve(struct player *p);
 
 /* image.c: finds the bytes of each module that a launch or a variable needs; makes obstacles. */
 void player_images(struct player *p);

@@ -106,3 +106,9 @@ uint64_t player_step_ns(const struct player *p) {
     free(times);
     return median;
 }
+
+void player_curve(struct player *p) {
+    for (size_t i = 0; i < p->n_steps && p->n_curve < CUS_CURVE_MAX; i++)
+        if (p->steps[i].typical)
+            p->curve[p->n_curve++] = p->steps[i].ns;
+}

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #ifdef __cplusplus
@@ -18,9 +19,10 @@ extern "C" {
 struct cus_virtual_clock {
     bool on;     /* set before the engine starts */
     uint64_t ns; /* atomic where several threads move it: now; never goes back */
-    /* What the watchdog would see: the thread that launches was not running lately; the watchdog
-     * itself was not. */
-    bool paused, late;
+    /* What the kernel would say of a thread, as in base/thread.h. NULL: nothing, and so no thread
+     * has ever paused. */
+    uint64_t (*ran_ns)(pid_t tid);
+    bool (*runnable)(pid_t tid);
     uint64_t unseen_ns; /* what building took in the call that is made now, in which `ns` stands */
 };
 extern struct cus_virtual_clock cus_virtual;

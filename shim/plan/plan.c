@@ -184,19 +184,12 @@ static struct cus_node *rejoin(struct cus_plan *plan, const struct cus_op *op,
     return alias->join;
 }
 
-/* Does a branch fork behind this record? Any other record that began a segment would wait for all
- * of it: its time would be too late. */
-static bool forks(const struct cus_node *node) {
-    const struct cus_kind *next = node->expect ? node->expect->key.kind : NULL;
-    return next && next->type == CUS_OP_WAIT && next->branch && next->back == 1;
-}
-
 /* May the op begin a segment? One begins on its own stream. */
 static bool may_begin(const struct cus_plan *plan, const struct cus_node *node,
                       const struct cus_op *op) {
     const struct cus_kind *kind = op->kind;
     if (!kind->deferrable || kind->branch || kind->type == CUS_OP_WAIT ||
-        (kind->type == CUS_OP_RECORD && !forks(node)) ||
+        (kind->type == CUS_OP_RECORD && !cus_record_forks(node)) ||
         !cus_dispatch_allows(&plan->dispatch, (enum cus_step_class)node->key.step, kind))
         return false;
     if (node->segment)

@@ -10,7 +10,7 @@
 #include "shim/base/mem.h"
 #include "shim/plan/branches.h"
 
-/* A segment of this size takes in one op that would be left alone. */
+/* A segment of this size takes in one op that would be left alone behind it. */
 enum { TAKES_IN = 8 };
 
 static bool qualifies(const struct cus_node *node, uint32_t warmup,
@@ -29,6 +29,27 @@ static bool is_end(const struct cus_node *node, uint32_t warmup,
            !qualifies(next, warmup, dispatch);
 }
 
+bool cus_record_forks(const struct cus_node *node) {
+    const struct cus_kind *next = node->expect ? node->expect->key.kind : NULL;
+    return next && next->type == CUS_OP_WAIT && next->branch && next->back == 1;
+}
+
+/* A record that neither begins a segment nor ends one. */
+static bool is_inner(const struct cus_node *node) {
+    return node->key.kind->type == CUS_OP_RECORD && !cus_record_forks(node);
+}
+
+/* Is there no other op behind this one, but for records, until segments must end? */
+static bool is_last(const struct cus_node *node, uint32_t warmup,
+                    const struct cus_dispatch *dispatch) {
+    while (!is_end(node, warmup, dispatch)) {
+        node = node->expect;
+        if (!is_inner(node))
+            return false;
+    }
+    return true;
+}
+
 /* The node behind `node` in the same segment, which has `n` ops so far; NULL where the segment must
  * end. `forked`: a branch is not joined, so the segment goes on beyond `max`. */
 static struct cus_node *follower(const struct cus_node *node, uint32_t n, bool forked, uint32_t max,
@@ -38,9 +59,10 @@ static struct cus_node *follower(const struct cus_node *node, uint32_t n, bool f
         return NULL;
     /* A launch that overlaps the one before it (PDL) would lose the overlap at the beginning of a
      * segment (HAZARDS A5). So it is taken in beyond `max`. So is an op that would be left alone
-     * between segments. */
-    bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) ||
-                    (n == max && n >= TAKES_IN && is_end(next, warmup, dispatch));
+     * between segments, and a record with the op behind it. */
+    bool alone = is_inner(next) || (n >= TAKES_IN && is_last(next, warmup, dispatch));
+    bool takes_in = (CUS_HAZARD(A5) && next->key.kind->pdl) || (n == max && alone) ||
+                    (n >= max && is_inner(node));
     return n < max || takes_in || forked ? next : NULL;
 }
 

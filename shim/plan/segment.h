@@ -120,6 +120,10 @@ struct cus_segment {
     struct cus_node *nodes[];
 };
 
+/* Does a branch fork behind this record? Any other record that began a segment would wait for all
+ * of it: its time would be too late. */
+bool cus_record_forks(const struct cus_node *node);
+
 /* Forms a segment from `node` along the expected path, of at most `max` ops, and claims its nodes.
  * Its first ops are the `lead` nodes in front of `node`, which stay another segment's. A node
  * qualifies if it came `warmup` times (once if advice names it), has reached `retry_at`, and is in

@@ -257,6 +257,18 @@ static void put_coverage(struct text *text, const struct cus_counters *c) {
     put(text, "; %llu ops one by one; %llu steps\n", (ull)eager, (ull)c->steps);
 }
 
+/* After fewer steps nothing is known. */
+static void put_learned(struct text *text, const struct cus_learned *learned) {
+    if (!learned->percent)
+        return;
+    put(text, "  learning: steps 2 to 11 took %u %% of the time of plain ones (%s)",
+        learned->percent, learned->plain_seen ? "those without graphs" : "an estimate");
+    if (learned->gain_at)
+        put(text, "; nine tenths of the gain from step %u on\n", learned->gain_at);
+    else
+        put(text, "; no gain in the steps' time\n");
+}
+
 static void put_off(struct text *text, const struct cus_report *report) {
     if (report->off)
         put(text, "  nothing was deferred from some moment on: %s\n", report->off);
@@ -334,6 +346,7 @@ size_t cus_report_text(const struct cus_report *report, char *text, size_t bytes
     struct text out = {text, text + bytes, bytes == 0};
     put(&out, "cusplice: why (mode %s)\n", report->mode);
     put_coverage(&out, report->counters);
+    put_learned(&out, &report->learned);
     put_off(&out, report);
     put_breaks(&out, report);
     put_rules(&out, report);

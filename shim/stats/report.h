@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "shim/stats/learning.h"
 #include "shim/stats/stats.h"
 
 #ifdef __cplusplus
@@ -84,6 +85,7 @@ struct cus_report {
      * counted from 1. Steps less than half as long as the longest do not count. 0: there was no
      * such step. */
     uint64_t first_step_in_graphs;
+    struct cus_learned learned;   /* of the same stream */
     struct cus_stats_cache cache; /* `state` is NULL if there is no cache */
     unsigned n_segments;
     struct cus_report_segment largest[CUS_REPORT_SEGMENTS]; /* also those that went */

@@ -117,6 +117,27 @@ static void put_cache(struct cus_json *w, const struct cus_stats_cache *cache) {
     cus_json_close(w, '}');
 }
 
+static void put_learned(struct cus_json *w, const struct cus_learned *learned) {
+    cus_json_open(w, "learning", '{');
+    cus_json_number(w, "steps", learned->steps);
+    cus_json_number(w, "first_ten_us", learned->first_ten_ns / 1000);
+    cus_json_number(w, "plain_step_us", learned->plain_ns / 1000);
+    cus_json_bool(w, "plain_seen", learned->plain_seen);
+    cus_json_number(w, "first_ten_percent_of_plain", learned->percent);
+    cus_json_number(w, "late_step_us", learned->late_ns / 1000);
+    cus_json_number(w, "gain_at_step", learned->gain_at);
+    cus_json_open(w, "first_steps", '[');
+    for (uint32_t i = 0; i < learned->n_first; i++) {
+        cus_json_open(w, NULL, '{');
+        cus_json_number(w, "us", learned->first[i].ns / 1000);
+        cus_json_number(w, "ops", learned->first[i].ops);
+        cus_json_number(w, "in_graphs", learned->first[i].in_graphs);
+        cus_json_close(w, '}');
+    }
+    cus_json_close(w, ']');
+    cus_json_close(w, '}');
+}
+
 static void put_report(struct cus_json *w, const struct cus_report *report) {
     cus_json_open(w, "breaks_by_kernel", '[');
     for (unsigned i = 0; i < report->n_breaks; i++) {
@@ -190,6 +211,7 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
     cus_json_number(w, "refused", report->host_refused);
     cus_json_close(w, '}');
     cus_json_number(w, "first_step_in_graphs", report->first_step_in_graphs);
+    put_learned(w, &report->learned);
     if (report->cache.state)
         put_cache(w, &report->cache);
 }

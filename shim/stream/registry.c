@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/hash.h"
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
@@ -117,6 +118,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->step_at = cus_engine_ops(engine);
     engine->step_graphs = engine->counters.in_graphs;
     engine->step_longest = engine->step_number = engine->step_covered = 0;
+    engine->learning = (struct cus_learning){.steps = 0};
+    engine->timed_ns = cus_clock_ns();
     engine->id = 0;
     if (driver->cuStreamGetId) {
         unsigned long long id = 0;
@@ -296,6 +299,7 @@ void cus_registry_keep_list(struct cus_engine *engine) {
     if (ops >= process->step_ops) {
         process->step_ops = ops;
         process->step_covered = engine->step_covered;
+        process->learned = cus_learning_sum(&engine->learning);
     }
     for (unsigned step = 0; step < CUS_STEP_CLASSES; step++)
         keep_steps(cus_engine_plan(engine), step);

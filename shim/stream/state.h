@@ -19,6 +19,7 @@
 #include "shim/plan/account.h"
 #include "shim/plan/plan.h"
 #include "shim/plan/repeat.h"
+#include "shim/stats/learning.h"
 #include "shim/stream/engine.h"
 #include "shim/stream/kinds.h"
 #include "shim/stream/submit.h"
@@ -149,8 +150,7 @@ struct cus_engine {
     struct cus_build_waits build_waits;
     pid_t owner_tid;            /* atomic: of the thread that began the deferred segment */
     struct {                    /* only the watchdog's thread */
-        pid_t tid;              /* of the owner at the last look */
-        uint64_t at_ns, ran_ns; /* when that was, and what the owner had run; 0: not known */
+        uint64_t at_ns, ran_ns; /* the last look, and what the owner had run; 0: not known */
         uint64_t waited_since;  /* `pending_since` of the segment that got more time */
     } noted;
     bool askable; /* build lock: the stream exists, so it may be asked if it is busy */
@@ -208,6 +208,8 @@ struct cus_engine {
      * graphs, 0 for none. */
     uint64_t step_at, step_graphs, step_new, step_longest;
     uint32_t step_number, step_covered;
+    uint64_t timed_ns; /* when the last step ended; 0: that was not looked at */
+    struct cus_learning learning;
 
     /* Lock: the streams whose ops may be ops of a branch of this engine, from 1 on. */
     struct cus_branch {
@@ -358,10 +360,11 @@ struct cus_process {
     struct cus_lock list_lock;
     /* List lock: the ops in graphs of the stream that `list` is from. */
     uint64_t list_graphs;
-    /* List lock: the most ops that a kept stream had, and the first step in graphs of that
-     * stream. */
+    /* List lock: the most ops that a kept stream had, and how that stream learned: its first step
+     * in graphs, and its steps' times. */
     uint64_t step_ops;
     uint32_t step_covered;
+    struct cus_learned learned;
     uint64_t steps[CUS_STEP_CLASSES]; /* list_lock: marker kernels met */
     /* List lock: the weakest kernels of all engines; `mode` is not set. */
     struct cus_dispatch dispatch;

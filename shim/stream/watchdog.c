@@ -38,31 +38,40 @@ static uint64_t looked_ns; /* when the thread looked last; only this thread uses
  * A thread that polls or sleeps in a call comes to the same place again, so a segment should end
  * there. One that had no processor, or whose process was stopped, may lose it anywhere. */
 
+static uint64_t ran_ns(pid_t tid) {
+    if (cus_virtual.on)
+        return cus_virtual.ran_ns ? cus_virtual.ran_ns(tid) : 0;
+    return cus_thread_ran_ns(tid);
+}
+
+static bool is_runnable(pid_t tid) {
+    if (cus_virtual.on)
+        return cus_virtual.runnable && cus_virtual.runnable(tid);
+    return cus_thread_runnable(tid);
+}
+
 /* Notes what the owning thread has run so far. */
 static void note(struct cus_engine *engine, uint64_t now) {
     pid_t tid = __atomic_load_n(&engine->owner_tid, __ATOMIC_RELAXED);
-    engine->noted.tid = tid;
     engine->noted.at_ns = now;
-    engine->noted.ran_ns = cus_thread_ran_ns(tid);
+    engine->noted.ran_ns = ran_ns(tid);
 }
 
-/* Has the thread been ready to run since the note, and got less than half of a processor? */
+/* Has the thread been ready to run since the note, and got less than half of a processor? Only
+ * where no look was late: then the note is of this segment and its owner. */
 static bool was_paused(const struct cus_engine *engine, uint64_t now) {
-    if (cus_virtual.on)
-        return cus_virtual.paused;
-    pid_t tid = __atomic_load_n(&engine->owner_tid, __ATOMIC_RELAXED);
-    if (!tid || tid != engine->noted.tid || !engine->noted.ran_ns)
+    if (!engine->noted.ran_ns)
         return false;
-    uint64_t ran = cus_thread_ran_ns(tid) - engine->noted.ran_ns;
-    return 2 * ran < now - engine->noted.at_ns && cus_thread_runnable(tid);
+    pid_t tid = __atomic_load_n(&engine->owner_tid, __ATOMIC_RELAXED);
+    uint64_t ran = ran_ns(tid) - engine->noted.ran_ns;
+    return 2 * ran < now - engine->noted.at_ns && is_runnable(tid);
 }
 
 /* This thread itself looks much too late: the process was stopped, or has no processor. What the
- * other thread did meanwhile is not known. */
+ * other thread did meanwhile is not known. If ops are overdue at the first look after a long sleep,
+ * the look is late as well: the thread was woken when they were deferred. */
 static bool is_late(uint64_t now) {
-    if (cus_virtual.on)
-        return cus_virtual.late;
-    return looked_ns && now - looked_ns > cus_process.hold_ns;
+    return now - looked_ns > cus_process.hold_ns;
 }
 
 /* If so, the owning thread gets another half of hold_us, once for each segment: it has only just
@@ -96,7 +105,7 @@ static bool look(void) {
         }
         if (may_wait(engine, now) || !cus_gate_try())
             continue;
-        bool paused = is_late(now) || was_waited_for(engine) || was_paused(engine, now);
+        bool paused = was_waited_for(engine) || was_paused(engine, now);
         cus_lock_take(&gate);
         if (cus_lock_try(&engine->lock)) {
             /* The submit thread's launch in front may wait for the GPU. It is not waited for
@@ -110,7 +119,7 @@ static bool look(void) {
         cus_lock_give(&gate);
         cus_gate_leave();
     }
-    looked_ns = any ? now : 0;
+    looked_ns = now;
     return any;
 }
 
@@ -228,5 +237,10 @@ uint64_t cus_watchdog_due(void) {
 }
 
 void cus_watchdog_look(void) {
+    look();
+}
+
+void cus_watchdog_issue(void) {
+    looked_ns = cus_clock_ns();
     look();
 }

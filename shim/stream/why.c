@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "shim/base/clock.h"
 #include "shim/stats/tally.h"
 #include "shim/stream/access.h"
 #include "shim/stream/advice.h"
@@ -56,6 +57,26 @@ static bool is_first(const struct cus_engine *engine, uint64_t ops, uint64_t fre
     return fresh * 2 >= ops && !engine->view.again;
 }
 
+/* A step ended, and the next one begins. */
+static void time_step(struct cus_engine *engine, uint64_t ops, uint64_t in_graphs) {
+    struct cus_learning *learning = &engine->learning;
+    if (!cus_learning_counts(learning, ops))
+        return;
+    uint64_t began = engine->timed_ns;
+    uint64_t now = cus_learning_wants(learning) ? cus_clock_ns() : 0;
+    struct cus_account account =
+        cus_account_since(cus_engine_account(engine), engine->building.began);
+    struct cus_learning_step step = {.ops = (uint32_t)(ops < UINT32_MAX ? ops : UINT32_MAX),
+                                     .in_graphs = (uint32_t)in_graphs,
+                                     .ns = began && now ? now - began : 0,
+                                     .saved_ns = cus_account_balance(&account)};
+    cus_learning_add(learning, &step);
+    if (cus_learning_wants(learning))
+        engine->timed_ns = now ? now : cus_clock_ns();
+    else
+        engine->timed_ns = 0;
+}
+
 void cus_step_covered(struct cus_engine *engine) {
     uint64_t ops = cus_engine_ops(engine) - engine->step_at;
     uint64_t graphs = engine->counters.in_graphs - engine->step_graphs;
@@ -63,6 +84,8 @@ void cus_step_covered(struct cus_engine *engine) {
     engine->step_at += ops;
     engine->step_graphs += graphs;
     engine->step_new += fresh;
+    if (ops)
+        time_step(engine, ops, graphs);
     if (!ops || ops * 2 < engine->step_longest)
         return;
     if (ops > engine->step_longest * 2)
@@ -133,6 +156,7 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
         if (ops > most) {
             most = ops;
             report->first_step_in_graphs = engine->step_covered;
+            report->learned = cus_learning_sum(&engine->learning);
         }
         report->nodes += cus_plan_nodes(cus_engine_plan(engine));
         cus_engine_unlock(engine);
@@ -141,8 +165,10 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
     report->gone = gone;
     report->gone_ops = gone_ops;
     report->gone_bytes = gone_bytes;
-    if (cus_process.step_ops > most)
+    if (cus_process.step_ops > most) {
         report->first_step_in_graphs = cus_process.step_covered;
+        report->learned = cus_process.learned;
+    }
     for (unsigned i = 0; i < n_kept; i++)
         cus_report_add_segment(report->largest, &report->n_segments, &kept[i]);
     cus_lock_give(&cus_process.list_lock);

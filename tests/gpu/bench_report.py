@@ -113,18 +113,25 @@ def bounds_table(rows):
     return table(["case", "measured", "single repetitions", "bound", ""], out)
 
 
+def curve(library):
+    """The learning curve of the last run, by the stats file: the first ten steps, of ten plain ones as the library estimates them, and the first step with the gain."""
+    learning = (library or {}).get("learning") or {}
+    percent, step = learning.get("first_ten_percent_of_plain"), learning.get("gain_at_step")
+    return [f"{percent} %" if percent else "", step or ""]
+
+
 def case_table(case):
     """One row a point; the columns are those variants that some point has."""
     names = list(dict.fromkeys(name for point in case["points"] for name in point["variants"]))
     others = [name for name in (PLAIN, GRAPH, SEGMENTS) if name in names]
     mine = [name for name in names if name.startswith(PRELOADED)]
-    head = ["", "figure", *names, *(f"{name} / {other}" for name in mine for other in others), "in graphs", "patched nodes", "results"]
+    head = ["", "figure", *names, *(f"{name} / {other}" for name in mine for other in others), "in graphs", "patched nodes", "first ten steps", "gain at step", "results"]
     rows = []
     for point in case["points"]:
         library = point["variants"].get(PRELOADED, {}).get("library")
         equal = {True: "equal", False: "**differ**", None: "not measured"}[point["equal"]]
         rows.append([point["label"], point["unit"], *(shown(point, name) for name in names), *(against(point, name, other) for name in mine for other in others),
-                     f"{100 * library['in_graphs']:.1f} %" if library else "", library["patched_nodes"] if library else "",
+                     f"{100 * library['in_graphs']:.1f} %" if library else "", library["patched_nodes"] if library else "", *curve(library),
                      equal + (f" (not asked of {', '.join(point['apart'])})" if point["apart"] else "")])
     return table(head, rows)
 
@@ -157,7 +164,9 @@ def markdown(result, plots):
     out += ["## How to read the tables", "", *table(["variant", "what runs"], VARIANTS),
             "The variants of a row alternate within one run. A figure is the median over the repetitions. The figure behind `±` is half the distance",
             "between the least and the greatest repetition. A column `a / b` divides the time of `a` by the time of `b`. For tokens a second it divides the",
-            "rate of `b` by the rate of `a`, so less is better in all of these columns. Absolute times are facts about one machine and one hour.", ""]
+            "rate of `b` by the rate of `a`, so less is better in all of these columns. Absolute times are facts about one machine and one hour.",
+            "*First ten steps*: their time, of ten plain ones as the library estimates these (`learning` of the stats file). *Gain at step*: the first",
+            "step with nine tenths of the final gain.", ""]
     for case in result["cases"]:
         out += [f"## {case['name']}", "", f"{case['title']} (Run {case['run'] + 1}, {case['seconds']:.0f} s.)", ""]
         out += case_table(case) if case["points"] else []

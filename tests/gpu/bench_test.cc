@@ -10,7 +10,8 @@
 namespace {
 
 const char kStats[] = R"({"ops": {"launches": 1051, "memsets": 0, "copies": 0},
-"issued": {"in_graphs": 1000, "eager": 51}, "eager_by": {}, "signatures": {}, "fallbacks": {}, "patched_nodes": 0})";
+"issued": {"in_graphs": 1000, "eager": 51}, "eager_by": {}, "signatures": {}, "fallbacks": {}, "patched_nodes": 0,
+"learning": {"first_ten_percent_of_plain": 93, "gain_at_step": 4}})";
 
 /* What the stand-in of hostloop says in a variant. */
 struct Said {
@@ -75,9 +76,9 @@ TEST_F(Bench, BoundsThatHoldGiveZero) {
     EXPECT_NE(Row(kEager).find("| 0.750 | 0.750 to 0.750 | <= 1 | pass |"), std::string::npos)
         << Row(kEager);
     EXPECT_NE(Row("| decode host, batch 1").find("not measured"), std::string::npos);
-    EXPECT_NE(
-        Row("| 1000 launches a step |").find("| 0.300 | 0.900 | 0.750 | 95.1 % | 0 | equal |"),
-        std::string::npos)
+    EXPECT_NE(Row("| 1000 launches a step |")
+                  .find("| 0.300 | 0.900 | 0.750 | 95.1 % | 0 | 93 % | 4 | equal |"),
+              std::string::npos)
         << Row("| 1000 launches a step |");
     EXPECT_EQ(Row("2 of 20 bounds hold, 18 not measured."),
               "2 of 20 bounds hold, 18 not measured.");
@@ -88,6 +89,16 @@ TEST_F(Bench, SlowerThanABoundFails) {
     EXPECT_EQ(Run("--only loop-whole,loop-eager"), 1) << Read("log");
     EXPECT_NE(Row(kWhole).find("| <= 0.92 | **FAIL** |"), std::string::npos) << Row(kWhole);
     EXPECT_NE(Row(kEager).find("| pass |"), std::string::npos) << Row(kEager);
+}
+
+/* The learning curve as the stats file has it. */
+TEST_F(Bench, TheLearningCurveIsInTheTable) {
+    EXPECT_EQ(Run("--only loop-whole"), 0) << Read("log");
+    std::string report = Read("out/BENCH.md");
+    EXPECT_NE(
+        report.find("| in graphs | patched nodes | first ten steps | gain at step | results |"),
+        std::string::npos)
+        << report;
 }
 
 /* Two builds of the library are measured beside each other; the bounds are those of the first. */

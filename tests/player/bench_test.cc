@@ -54,6 +54,8 @@ std::vector<Row> ParseCsv(const std::string &text) {
         std::stringstream cells(line);
         while (std::getline(cells, cell, ','))
             lines.back().push_back(cell);
+        if (!line.empty() && line.back() == ',')
+            lines.back().emplace_back();
     }
     std::vector<Row> rows;
     for (size_t i = 1; i < lines.size(); i++) {
@@ -141,14 +143,17 @@ TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
     for (size_t i = 0; i < rows.size(); i++) {
         std::string at = "rows." + std::to_string(i) + ".";
         for (const auto &[key, value] : rows[i])
-            if (json.text.count(at + key))
+            if (value.empty() && key == "gain_at_step")
+                EXPECT_EQ(json.text[at + key], "null");
+            else if (json.text.count(at + key))
                 EXPECT_EQ(json.text[at + key], value);
             else
                 EXPECT_EQ(json.Number(at + key), atof(value.c_str())) << key;
         const Row &row = rows[i];
-        EXPECT_EQ(row.size(), 15u);
+        EXPECT_EQ(row.size(), 17u);
         EXPECT_EQ(Number(row, "wrong_sums"), 0);
         EXPECT_GT(Number(row, "step_ns"), 0);
+        EXPECT_GT(Number(row, "first_ten_of_eager"), 0);
         EXPECT_LE(
             fabs(Number(row, "of_eager") * Number(row, "eager_ns") / 100 - Number(row, "step_ns")),
             3 + 1e-4 * Number(row, "step_ns"));
@@ -188,6 +193,8 @@ TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
                   Number(Find(rows, size + " none"), "folded"));
     }
     EXPECT_EQ(Number(rows[0], "in_graphs"), 0);
+    EXPECT_EQ(Number(rows[0], "first_ten_of_eager"), 100);
+    EXPECT_EQ(rows[0].at("gain_at_step"), "") << "it gains nothing over itself";
 }
 
 // In one more step of a program there are as many more nodes and graphs as whatif counts for the
@@ -363,9 +370,11 @@ TEST(BenchWords, BadOnesAreRefused) {
 
 // ---- a player that is a script ----
 
-// Steps of 1000 and, preloaded, 400 ns more for each player that was started before it; 100 ns more
-// or less from pass to pass. `wrong`: sums that differ.
-Result ByScript(const std::string &trace, Strings arguments, int wrong = 0) {
+// Steps of `base` and `more` for each player that was started before it; 100 ns more or less from
+// pass to pass: medians are 100 more than that. The first steps are 280, 260, ... 20 more than the
+// median, and those behind them as long. `wrong`: sums that differ.
+Result ByScript(const std::string &trace, Strings arguments, int wrong = 0, int base = 1000,
+                int more = 400) {
     std::string folder = CuspliceProgram(), started = Folder() + "/started";
     folder = folder.substr(0, folder.rfind("/bin/")) + "/lib/cusplice";
     mkdir(folder.c_str(), 0755);
@@ -381,10 +390,16 @@ Result ByScript(const std::string &trace, Strings arguments, int wrong = 0) {
         << wrong
         << ",\"where\":[\"0x10\"]}' ;;\n"
            "run) i=0; list=; while [ $i -lt $n_passes ]; do i=$((i + 1)); "
-           "list=$list,$((1000 + 400 * n + 100 * (i % 3))); done\n"
+           "list=$list,$(("
+        << base << " + " << more
+        << " * n + 100 * (i % 3))); done\n"
            "echo '{\"ns\":['${list#,}'],\"step_ns\":['${list#,}'],\"steps\":2,\"in_graphs\":'$((6 "
            "* n_passes))',\"issued\":'"
-           "$((8 * n_passes))',\"graph_launches\":'$((3 * n_passes))'}' ;; esac; done\n";
+           "$((8 * n_passes))',\"graph_launches\":'$((3 * n_passes))'}' ;;\n"
+           "curve) i=0; list=; while [ $i -lt 18 ]; do i=$((i + 1)); list=$list,$(("
+        << base + 100 << " + " << more
+        << " * n + (i < 15 ? 20 * (15 - i) : 0))); done\n"
+           "echo '{\"ns\":['${list#,}']}' ;; esac; done\n";
     chmod((folder + "/player").c_str(), 0755);
     arguments.insert(arguments.begin(), "bench");
     arguments.push_back(trace);
@@ -419,6 +434,31 @@ TEST(BenchFigures, EachCellIsComparedWithThePlainDriverOfItsBatch) {
     std::string plot = ReadFile(svg);
     EXPECT_TRUE(Has(plot, ">&lt;G&amp;&quot;&gt;, driver CUDA 12.4, cusplice ")) << plot;
     EXPECT_TRUE(Has(plot, ">time of a step (us)<") && Has(plot, "(segment_max)<")) << plot;
+}
+
+// A step of the n-th player: 4100 - 300 n. Nine tenths of the gain are there where a step is longer
+// than its median by a tenth of what that is shorter than the plain driver's in the same batch.
+TEST(BenchFigures, TheFirstStepsAreComparedWithThePlainDriverOfTheBatch) {
+    Result r = ByScript(MakeSteps("curve.cst", 1),
+                        {"--segments=4,8,16,32", "--break=none", "--strategy=full,piecewise",
+                         "--rounds=1", "--format=csv"},
+                        0, 4000, -300);
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    std::vector<Row> rows = ParseCsv(r.out);
+    ASSERT_EQ(rows.size(), 9u);
+    // 300, 600, ... 1800 ns are gained in the first batch, 300 and 600 in the second.
+    const int gain[] = {0, 14, 12, 11, 9, 8, 6, 14, 12};
+    for (size_t i = 1; i < 9; i++) {
+        double step = 4100 - 300 * double(i <= 6 ? i + 1 : i + 2), plain = i <= 6 ? 3800 : 1700;
+        double more = 280 + 260 + 240 + 220 + 200 + 180 + 160 + 140 + 120 + 100;
+        EXPECT_EQ(Number(rows[i], "step_ns"), step);
+        EXPECT_NEAR(Number(rows[i], "first_ten_of_eager"),
+                    100 * (10 * step + more) / (10 * plain + more), 0.001)
+            << i;
+        EXPECT_EQ(Number(rows[i], "gain_at_step"), gain[i]) << i;
+    }
+    EXPECT_EQ(Number(rows[0], "first_ten_of_eager"), 100);
+    EXPECT_EQ(rows[0].at("gain_at_step"), "");
 }
 
 TEST(BenchFigures, WrongSumsAreAFailureThatIsShown) {

@@ -2,6 +2,7 @@
 // every wrong result.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/player/play.h"
@@ -43,6 +44,66 @@ TEST_P(Plays, TheEndIsTheRecordedOneEachTime) {
         else
             EXPECT_EQ(run.Number("in_graphs"), 0);
     }
+}
+
+std::vector<double> Curve(const Result &r, size_t line) {
+    sim::Json answer = Answer(r, line);
+    std::vector<double> ns;
+    for (std::string at; at = "ns." + std::to_string(ns.size()), answer.Has(at);)
+        ns.push_back(answer.Number(at));
+    return ns;
+}
+
+// Steps of 3, 5, 5, 2, 5 calls: of a pass, three are typical.
+TEST(Player, TheCurveIsOfTheFirstTypicalStepsInTheirOrder) {
+    std::string path = Fresh("curve.cst");
+    Made m(path);
+    m.Module();
+    uint64_t a = m.Alloc(0, 4096);
+    for (int calls : {3, 5, 5, 2, 5}) {
+        for (int i = 1; i < calls; i++)
+            m.Chain(0, a, 3, 1, 4);
+        m.Sync(0);
+    }
+    ASSERT_EQ(m.Close(), 0);
+    Result r = Play(path, "curve\ncheck\ncurve\nrun 4\ncurve\nrun 90\ncurve\n");
+    ASSERT_EQ(r.Exit(), 0) << r.out << r.err;
+    std::vector<double> first = Curve(r, 3), then = Curve(r, 5), last = Curve(r, 7);
+    EXPECT_TRUE(Curve(r, 1).empty()) << "nothing was played";
+    ASSERT_EQ(first.size(), 3u) << "the pass of check";
+    ASSERT_EQ(then.size(), 3u + 4 * 3);
+    EXPECT_EQ(last.size(), 256u) << "no more are kept";
+    last.resize(then.size());
+    EXPECT_EQ(last, then) << "what was kept stays";
+    for (size_t i = 0; i < 3; i++)
+        EXPECT_EQ(then[i], first[i]);
+    sim::Json run = Answer(r, 4);
+    for (size_t pass = 0; pass < 4; pass++) { // the median of each pass is that of its three
+        std::vector<double> steps(then.begin() + 3 * (pass + 1), then.begin() + 3 * (pass + 2));
+        EXPECT_LT(steps[0] + steps[1] + steps[2], run.Number("ns." + std::to_string(pass)));
+        std::sort(steps.begin(), steps.end());
+        EXPECT_EQ(steps[1], run.Number("step_ns." + std::to_string(pass)));
+    }
+    // The first pass is in it, whoever asks for it.
+    EXPECT_EQ(Curve(Play(path, "run 1\ncurve\n"), 2).size(), 6u);
+}
+
+// In their order: the second one of each pass waits.
+TEST(Player, TheCurveHasEachStepAtItsPlace) {
+    std::string path = Fresh("place.cst");
+    Made m(path);
+    m.Module();
+    uint64_t a = m.Alloc(0, 4096);
+    for (uint64_t ms : {0, 40, 0}) {
+        m.gap_ns = ms * 1000000;
+        m.Chain(0, a, 3, 1, 4);
+        m.Sync(0);
+    }
+    ASSERT_EQ(m.Close(), 0);
+    std::vector<double> ns = Curve(Play(path, "check\nrun 1\ncurve\n", {}, "recorded"), 3);
+    ASSERT_EQ(ns.size(), 6u);
+    EXPECT_GE(ns[1], 80e6);
+    EXPECT_GE(ns[4], 80e6);
 }
 
 TEST(Player, AWrongSumIsFoundAndNamed) {

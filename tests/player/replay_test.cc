@@ -308,7 +308,8 @@ Result ByScript(const std::string &script, Strings arguments, std::string trace 
     return Cusplice(arguments);
 }
 
-// Answers `run N` with times of 200, 400, 600 ... for each pass, and steps of half of that.
+// Answers `run N` with times of 200, 400, 600 ... for each pass, and steps of half of that; `curve`
+// with steps of 7.
 std::string Answers(const std::string &check, const std::string &in_graphs = "3") {
     return std::string("while read -r word n; do case $word in\n") + "check | sums) echo '" +
            check +
@@ -319,6 +320,7 @@ std::string Answers(const std::string &check, const std::string &in_graphs = "3"
            "echo '{\"ns\":['${list#,}'],\"step_ns\":['${steps#,}'],\"steps\":2,\"in_graphs\":" +
            in_graphs +
            ",\"issued\":4}' ;;\n"
+           "curve) echo '{\"ns\":[7,7,7]}' ;;\n"
            "esac; done\n";
 }
 
@@ -376,10 +378,67 @@ TEST(ReplayFigures, AreThoseOfThePasses) {
                         {"--strategy=eager", "--strategy=full", "--repeat=1", "--format=csv"});
     ASSERT_EQ(r.Exit(), 0) << r.err;
     // 20 passes: 100, 200 ... 2000 ns a step.
-    EXPECT_EQ(r.out,
-              "strategy,step_ns,noise_ns,p10_ns,p90_ns,of_eager,in_graphs,wrong_sums,passes\n"
-              "eager,1050,500,290,1810,100,75,0,20\n"
-              "full,1050,500,290,1810,100,75,0,20\n");
+    EXPECT_EQ(r.out, "strategy,step_ns,noise_ns,p10_ns,p90_ns,of_eager,in_graphs,wrong_sums,passes,"
+                     "first_ten_of_eager,gain_at_step\n"
+                     "eager,1050,500,290,1810,100,75,0,20,100,\n"
+                     "full,1050,500,290,1810,100,75,0,20,100,\n");
+}
+
+// The driver alone has steps of 1000, and preloaded they are 500 in the end: nine tenths of that
+// are there at 550, in the fifth. First ten: 12000 and 9600. What is behind them does not count.
+TEST(ReplayFigures, TheFirstStepsAreComparedWithThePlainDriver) {
+    const std::string preloaded = "4000,1200,800,560,540,500,500,500,500,500,7000,500,500",
+                      plain = "3000,1000,1000,1000,1000,1000,1000,1000,1000,1000,9000,1000,1000";
+    const std::string script =
+        std::string("echo ") + kReady + "\nstep=1000 curve=" + plain +
+        "\n[ -z \"$CUSPLICE_MODE\" ] || { step=500 curve=" + preloaded +
+        "; }\n"
+        "while read -r word n; do case $word in check | sums) echo '{\"checks\":1,\"wrong\":0}' "
+        ";;\n"
+        "run) list=$(i=0; while [ $i -lt $n ]; do i=$((i + 1)); printf ,$step; done)\n"
+        "echo '{\"ns\":['${list#,}'],\"step_ns\":['${list#,}'],\"steps\":2}' ;;\n"
+        "curve) echo '{\"ns\":['$curve']}' ;; esac; done\n";
+    const std::string eager = "\neager,1000,0,1000,1000,100,0,0,20,100,\n",
+                      full = "\nfull,500,0,500,500,50,0,0,20,80,5\n";
+    for (const char *order : {"eager,full", "full,eager"}) {
+        bool first = *order == 'e';
+        Result r = ByScript(script, {first ? "--strategy=eager" : "--strategy=full",
+                                     first ? "--strategy=full" : "--strategy=eager", "--repeat=1",
+                                     "--format=csv"});
+        ASSERT_EQ(r.Exit(), 0) << r.err;
+        EXPECT_TRUE(Has(r.out, eager) && Has(r.out, full)) << r.out;
+    }
+    Result r =
+        ByScript(script, {"--strategy=eager", "--strategy=full", "--repeat=1", "--format=json"});
+    EXPECT_TRUE(Has(r.out, "\"first_ten_of_eager\": 100, \"gain_at_step\": null}")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\"first_ten_of_eager\": 80, \"gain_at_step\": 5}")) << r.out;
+    r = ByScript(script, {"--strategy=eager", "--strategy=full", "--repeat=1", "--format=md"});
+    EXPECT_TRUE(Has(r.out, " | 100.0 % |  |\n") && Has(r.out, " | 80.0 % | 5 |\n")) << r.out;
+    // Alone it is compared with nothing.
+    r = ByScript(script, {"--strategy=full", "--repeat=1", "--format=csv"});
+    EXPECT_TRUE(Has(r.out, "\nfull,500,0,500,500,0,0,0,20,0,\n")) << r.out;
+    r = ByScript(script, {"--strategy=full", "--repeat=1"});
+    EXPECT_TRUE(Has(r.out, "\nfull ") && !Has(r.out, "of_eager") && !Has(r.out, "gain_at"))
+        << r.out;
+}
+
+TEST(ReplayFigures, ACurveThatMakesNoSenseIsAFailure) {
+    std::string many = "1";
+    for (int i = 0; i < 256; i++)
+        many += ",1";
+    for (const std::string &curve : {std::string(), many}) {
+        Result r = ByScript(std::string("echo ") + kReady +
+                                "\nwhile read -r word n; do case $word in curve) echo "
+                                "'{\"ns\":[" +
+                                curve +
+                                "]}' ;; run) list=$(yes ,5 | head -$n | tr -d '\\n')\n"
+                                "echo '{\"ns\":['${list#,}'],\"step_ns\":['${list#,}']}' ;;\n"
+                                "*) echo '{\"wrong\":0}' ;; esac; done\n",
+                            {"--strategy=eager", "--repeat=1"});
+        EXPECT_EQ(r.Exit(), 1);
+        EXPECT_EQ(r.out, "");
+        EXPECT_TRUE(Has(r.err, "cusplice: eager: the player's answer makes no sense\n")) << r.err;
+    }
 }
 
 TEST(ReplayFigures, OneBehindTheOtherWhereMemoryDoesNotSuffice) {
@@ -423,7 +482,7 @@ TEST(ReplayFigures, APlayerThatFailsIsNotWaitedFor) {
                      "'{\"checks\":1,\"wrong\":'$n',\"where\":[\"0x10\"]}'; n=1 ;; run) echo "
                      "'{\"ns\":[5000000000'$(yes ,5000000000 | head -$((k - 1)) | tr -d "
                      "'\\n')'],\"step_ns\":[5'$(yes ,5 | head -$((k - 1)) | tr -d "
-                     "'\\n')'],\"steps\":2}' ;; esac; done\n",
+                     "'\\n')'],\"steps\":2}' ;; curve) echo '{\"ns\":[5]}' ;; esac; done\n",
                  {"--strategy=eager", "--repeat=1"});
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.err, "1 of 1 sums of the memory at the end differ (last measured pass): "

@@ -33,12 +33,7 @@ TEST_P(Scenario, PreloadedIsAsPlain) {
     }
     for (const Timing &timing : kTimings) {
         SCOPED_TRACE(std::string("seed ") + timing.seed + ", delay " + timing.delay_us + " us");
-        Setting setting = At(timing, true);
-        if (c.name == "event_recreate") {
-            // A slow host has many segments that are small, and one copy by itself.
-            setting.env["CUSPLICE_SEGMENT_FIRST"] = "16";
-        }
-        Outcome preloaded = RunCase(c, setting);
+        Outcome preloaded = RunCase(c, At(timing, true));
         ASSERT_SAME(c, plain, preloaded);
         if (c.name == "idle") {
             continue;

@@ -2,6 +2,7 @@
 // sizes of graphs do not follow the host's pace. A recording describes itself.
 
 #include "tests/sim/cases.h"
+#include "tests/unit/whatif/program.h"
 
 namespace sim {
 namespace {
@@ -269,6 +270,81 @@ TEST(WhatIf, SweepTriesEachKernelAndRanksThem) {
         EXPECT_GE(host, last);
         last = host;
     }
+}
+
+// So many steps of 40 launches and a wait, of which the times are known, as nothing is recorded.
+void MakeLoop(whatif::Program *program, int steps) {
+    uint32_t stream = program->Stream(), kernel = program->Kernel("k");
+    for (int step = 0; step <= steps; step++) {
+        for (int i = 0; i < 40 && step; i++)
+            program->Launch(kernel, stream, 0x100)->host_ns = 900;
+        program->Call(CST_CALL_FLUSH, stream, 0, "cuStreamSynchronize", CST_SCOPE_T)->host_ns = 900;
+        program->Call(CST_CALL_STEP_END, stream)->host_ns = 900;
+        program->Call(CST_CALL_WAITED, stream)->host_ns = 900;
+    }
+    program->Close();
+}
+
+// The engine looks on for `warmup` steps and builds in the next one; the gain is behind that.
+TEST(WhatIf, TheFirstStepsAreComparedWithThoseWithoutTheLibrary) {
+    whatif::Program program;
+    MakeLoop(&program, 30);
+    Json off = WhatIf(program.Path(), {"--mode", "off"});
+    double plain = off.Number("whatif.predicted.first_ten_us");
+    EXPECT_NEAR(plain, 10 * off.Number("whatif.predicted.step_us"), 0.1);
+    EXPECT_DOUBLE_EQ(off.Number("whatif.predicted.first_ten_of_plain"), 100);
+    EXPECT_EQ(off.text["whatif.predicted.gain_at_step"], "null");
+    EXPECT_NEAR(off.Number("recorded.first_ten_us"), 10 * off.Number("recorded.step_us"), 0.1);
+    double last = 0;
+    for (int warmup : {2, 3, 6, 8}) {
+        Json played = WhatIf(program.Path(), {"--set", "warmup=" + std::to_string(warmup)});
+        for (const char *part : {"baseline.predicted.", "whatif.predicted."}) {
+            std::string at = part;
+            EXPECT_NEAR(played.Number(at + "first_ten_of_plain"),
+                        100 * played.Number(at + "first_ten_us") / plain, 1e-3);
+            EXPECT_LT(played.Number(at + "step_us"), 0.7 * off.Number("whatif.predicted.step_us"));
+        }
+        EXPECT_EQ(played.Number("baseline.predicted.gain_at_step"), 2 + 2) << "the setting is 2";
+        EXPECT_EQ(played.Number("whatif.predicted.gain_at_step"), warmup + 2);
+        EXPECT_GT(played.Number("whatif.predicted.first_ten_us"), last) << "fewer fast ones";
+        last = played.Number("whatif.predicted.first_ten_us");
+    }
+    // In a sweep as well.
+    Json swept = WhatIf(program.Path(), {"--sweep"});
+    EXPECT_NEAR(swept.Number("sweep.0.counts.predicted.first_ten_of_plain"),
+                100 * swept.Number("sweep.0.counts.predicted.first_ten_us") / plain, 1e-3);
+}
+
+TEST(WhatIf, TheFirstStepsInEachForm) {
+    whatif::Program program, few, none;
+    MakeLoop(&program, 30);
+    MakeLoop(&few, 7);
+    MakeLoop(&none, 0);
+    auto show = [](const whatif::Program &of, const std::string &form) {
+        Result result = sim::Run(
+            {{Runfile("tools/cusplice"), "whatif", "--mode", "off", "--format=" + form, of.Path()},
+             {},
+             60});
+        EXPECT_EQ(result.status, 0) << result.err;
+        return result.out;
+    };
+    auto has = [](const std::string &text, const std::string &part) {
+        return text.find(part) != std::string::npos;
+    };
+    std::string csv = show(program, "csv"), md = show(program, "md"), said = show(program, "table");
+    EXPECT_TRUE(has(csv, "\npredicted.gain_at_step,,4,\n")) << csv;
+    EXPECT_TRUE(has(md, "\n| predicted.gain_at_step | - | 4 | - |\n")) << md;
+    EXPECT_TRUE(has(md, " | 100.0 |\n| predicted.gain_at_step")) << md;
+    for (const std::string &text : {csv, md, said})
+        EXPECT_TRUE(has(text, "predicted.first_ten_us") &&
+                    has(text, "predicted.first_ten_of_plain") && !has(text, "first_ten_us is of"))
+            << text;
+    EXPECT_TRUE(has(show(few, "table"), "note: first_ten_us is of 7 steps: "))
+        << show(few, "table");
+    EXPECT_TRUE(has(show(none, "csv"), "predicted.first_ten_us,,,\npredicted.first_ten_of_plain,,,"
+                                       "\npredicted.gain_at_step,,,\n"))
+        << show(none, "csv");
+    EXPECT_FALSE(has(show(none, "json"), "first_ten")) << show(none, "json");
 }
 
 TEST(WhatIf, SaysWhatIsWrong) {

@@ -132,6 +132,7 @@ static bool join(struct bench_cell *eager, const struct replay_measured *all, un
     eager->measured.deviation = middle(values + n, n);
     eager->measured.p10 = middle(values + 2 * n, n);
     eager->measured.p90 = middle(values + 3 * n, n);
+    eager->measured.first_of_eager = 1;
     free(values);
     return true;
 }

@@ -66,11 +66,15 @@ static void make_texts(const struct bench_found *found, struct texts *texts) {
 /* ---- tables ---- */
 
 static const struct table_column columns[] = {
-    {"cell", TABLE_COUNT},  {"strategy", TABLE_TEXT},     {"segment_max", TABLE_COUNT},
-    {"breaks", TABLE_TEXT}, {"step_ns", TABLE_NS},        {"noise_ns", TABLE_NS},
-    {"p10_ns", TABLE_NS},   {"p90_ns", TABLE_NS},         {"of_eager", TABLE_PERCENT},
-    {"eager_ns", TABLE_NS}, {"in_graphs", TABLE_PERCENT}, {"folded", TABLE_REAL},
-    {"graphs", TABLE_REAL}, {"wrong_sums", TABLE_COUNT},  {"passes", TABLE_COUNT},
+    {"cell", TABLE_COUNT},         {"strategy", TABLE_TEXT},
+    {"segment_max", TABLE_COUNT},  {"breaks", TABLE_TEXT},
+    {"step_ns", TABLE_NS},         {"noise_ns", TABLE_NS},
+    {"p10_ns", TABLE_NS},          {"p90_ns", TABLE_NS},
+    {"of_eager", TABLE_PERCENT},   {"eager_ns", TABLE_NS},
+    {"in_graphs", TABLE_PERCENT},  {"folded", TABLE_REAL},
+    {"graphs", TABLE_REAL},        {"wrong_sums", TABLE_COUNT},
+    {"passes", TABLE_COUNT},       {"first_ten_of_eager", TABLE_PERCENT},
+    {"gain_at_step", TABLE_PLACE},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 /* Of no interest to people: cell, quantiles, passes. */
@@ -150,6 +154,8 @@ static void fill(const struct bench_found *found, const struct texts *texts, str
         row[12].real = (double)one->graph_launches / steps;
         row[13].number = (int64_t)one->wrong;
         row[14].number = one->n;
+        row[15].real = 100 * one->first_of_eager;
+        row[16].number = one->reached;
     }
 }
 

@@ -58,9 +58,13 @@ static const char help[] =
     "the steps with as\n"
     "many ops as most ops are in, but for their first half. host_us_per_step and gpu_us_per_step "
     "are sums of costs\n"
-    "alone, us_per_step is the larger one. Where there are GPU times, kernels, memsets and copies "
-    "run as long as they\n"
-    "were measured; others are taken for small kernels.\n"
+    "alone, us_per_step is the larger one. first_ten_us are the first ten such steps of all, "
+    "first_ten_of_plain is that in\n"
+    "per cent of what they take without the library, gain_at_step the first step with 90 % of the "
+    "gain (none: - or null).\n"
+    "Where there are GPU times, kernels, memsets and copies run as long as they were measured; "
+    "others are taken for small\n"
+    "kernels.\n"
     "\n"
     "Exit status: 0; 1 where the trace cannot be read or played, or a pattern matches nothing; 2 "
     "for a bad option.\n";
@@ -170,6 +174,17 @@ static bool sweep(struct whatif_found *found, const struct whatif_setup *setup,
     return true;
 }
 
+/* What the first steps are compared with. */
+static bool play_plain(struct whatif_found *found) {
+    const char *name = "mode", *off = "off";
+    const struct whatif_setup plain = {.recorded = "",
+                                       .names = &name,
+                                       .values = &off,
+                                       .n_settings = 1,
+                                       .timing = &found->known.timing};
+    return !found->baseline.times.steps || play(found->trace, &plain, &found->plain);
+}
+
 /* The recorded configuration, and the same without its rules where others are given. */
 static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) {
     char *recorded = whatif_facts_config(found->trace, true, &found->guessed_rules);
@@ -190,7 +205,7 @@ static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) 
     found->no_options = !recorded;
     found->guessed_rules &= recorded != NULL;
     found->asked = config || asked.settings.n || *asked.settings.eager;
-    bool done = play(found->trace, &baseline, &found->baseline) &&
+    bool done = play(found->trace, &baseline, &found->baseline) && play_plain(found) &&
                 (!found->asked || play(found->trace, &hypothesis, &found->hypothesis)) &&
                 (!asked.sweep || sweep(found, &hypothesis, kernels));
     free(recorded);

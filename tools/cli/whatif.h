@@ -41,8 +41,9 @@ struct whatif_found {
     struct whatif_recorded recorded;
     struct whatif_known known;
     struct whatif_played baseline, hypothesis;
-    bool asked;               /* there is a hypothesis */
-    struct whatif_try *tries; /* of a sweep, cheapest first */
+    struct whatif_played plain; /* by the driver alone; zeroed where the trace has no steps */
+    bool asked;                 /* there is a hypothesis */
+    struct whatif_try *tries;   /* of a sweep, cheapest first */
     uint32_t n_tries, kernels;
     bool no_options, guessed_rules;
     uint64_t from; /* the first step that was recorded */

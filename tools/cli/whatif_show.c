@@ -14,7 +14,7 @@
 #include "tools/trace/clean.h"
 #include "tools/trace/json.h"
 
-enum { COLUMNS = 3, NOTES = 12, ROWS = 96 };
+enum { COLUMNS = 3, NOTES = 12, ROWS = 99 };
 
 /* Where nothing is deferred steps are not counted: they are those of the baseline. */
 static double per_step(const struct whatif_found *found, double ns,
@@ -36,6 +36,23 @@ static double gpu_us(const struct whatif_found *found, const struct whatif_playe
 static double us(const struct whatif_found *found, const struct whatif_played *played) {
     double host = host_us(found, played), gpu = gpu_us(found, played);
     return host > gpu ? host : gpu;
+}
+
+/* The first ten steps, in per cent of what they take without the library; below 0: there are none.
+ */
+static double first_of_plain(const struct whatif_found *found, const struct whatif_played *played) {
+    double plain = found->plain.times.first;
+    return plain > 0 ? 100 * played->times.first / plain : -1;
+}
+
+/* The first step that has nine tenths of the gain; below 0: there is none. */
+static double gain_at(const struct whatif_found *found, const struct whatif_played *played) {
+    const struct whatif_times *times = &played->times, *plain = &found->plain.times;
+    uint32_t at = 0;
+    if (times->n_curve && plain->n_curve)
+        at = cus_curve_reached(times->curve, (uint32_t)times->n_curve, (uint64_t)plain->step,
+                               (uint64_t)times->step);
+    return at ? at : -1.0;
 }
 
 static uint64_t sum(const uint64_t *values, size_t n) {
@@ -64,6 +81,24 @@ __attribute__((format(printf, 2, 3))) static void note(struct notes *notes, cons
     va_start(args, format);
     vsnprintf(notes->text[notes->n++], sizeof notes->text[0], format, args);
     va_end(args);
+}
+
+static void note_times(const struct whatif_found *found, struct notes *notes) {
+    const struct whatif_times *times = &found->baseline.times;
+    if (times->steps && times->typical < CUS_CURVE_FIRST)
+        note(notes,
+             "first_ten_us is of %" PRIu64 " steps: the trace has no more of the usual length",
+             times->typical);
+    uint64_t measured = found->known.measured.ops;
+    uint64_t ops = sum(found->recorded.ops, CUS_OP_TYPES) - found->recorded.ops[CUS_OP_RECORD];
+    char gpu[160];
+    if (measured)
+        snprintf(gpu, sizeof gpu,
+                 "the GPU runs %" PRIu64 " of %" PRIu64 " ops as long as was measured%s", measured,
+                 ops, measured < ops ? ", the others are taken for small kernels" : "");
+    else
+        snprintf(gpu, sizeof gpu, "GPU time takes all kernels for small ones");
+    note(notes, "times are a model of one machine (%s); %s", found->cost->name, gpu);
 }
 
 static void gather_notes(const struct whatif_found *found, struct notes *notes) {
@@ -105,16 +140,7 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
     if (found->recorded.in_graphs != played->counters.in_graphs && !trace->lost_records)
         note(notes, "the baseline differs from what was recorded: sizes of graphs follow the pace "
                     "of the host, which was another one, or the settings are others");
-    uint64_t measured = found->known.measured.ops;
-    uint64_t ops = sum(found->recorded.ops, CUS_OP_TYPES) - found->recorded.ops[CUS_OP_RECORD];
-    char gpu[160];
-    if (measured)
-        snprintf(gpu, sizeof gpu,
-                 "the GPU runs %" PRIu64 " of %" PRIu64 " ops as long as was measured%s", measured,
-                 ops, measured < ops ? ", the others are taken for small kernels" : "");
-    else
-        snprintf(gpu, sizeof gpu, "GPU time takes all kernels for small ones");
-    note(notes, "times are a model of one machine (%s); %s", found->cost->name, gpu);
+    note_times(found, notes);
 }
 
 /* ---- rows ---- */
@@ -152,6 +178,34 @@ static const char *break_name(unsigned i) {
     return cus_break_keys[i];
 }
 
+#define UNKNOWN (-1)
+
+static void gather_times(const struct whatif_found *found, struct rows *rows) {
+    const struct whatif_recorded *r = &found->recorded;
+    const struct whatif_played *pa = &found->baseline;
+    const struct whatif_played *pb = found->asked ? &found->hypothesis : pa;
+    uint64_t steps = pa->counters.steps ? pa->counters.steps : 1;
+    add(rows, "predicted", "host_us_per_step", (double)r->host_ns / 1000 / (double)steps,
+        host_us(found, pa), host_us(found, pb), true);
+    add(rows, "predicted", "gpu_us_per_step", UNKNOWN, gpu_us(found, pa), gpu_us(found, pb), true);
+    add(rows, "predicted", "us_per_step", UNKNOWN, us(found, pa), us(found, pb), true);
+    const struct whatif_times *ta = &pa->times, *tb = &pb->times;
+#define TIME(name, field, recorded)                                                                \
+    add(rows, "predicted", name, (recorded) / 1000.0, ta->field / 1000, tb->field / 1000, true)
+    TIME("step_us", step, ta->recorded_step);
+    TIME("step_p10_us", fast, ta->recorded_fast);
+    TIME("step_own_us", own, UNKNOWN);
+    TIME("step_calls_us", calls, UNKNOWN);
+    TIME("step_waits_us", waits, UNKNOWN);
+    TIME("step_gpu_us", busy, UNKNOWN);
+    TIME("total_us", total, ta->recorded_total);
+    TIME("first_ten_us", first, ta->recorded_first);
+#undef TIME
+    add(rows, "predicted", "first_ten_of_plain", UNKNOWN, first_of_plain(found, pa),
+        first_of_plain(found, pb), true);
+    add(rows, "predicted", "gain_at_step", UNKNOWN, gain_at(found, pa), gain_at(found, pb), false);
+}
+
 static void gather(const struct whatif_found *found, struct rows *rows) {
     const struct whatif_recorded *r = &found->recorded;
     const struct whatif_played *pa = &found->baseline;
@@ -159,7 +213,6 @@ static void gather(const struct whatif_found *found, struct rows *rows) {
     const struct cus_counters *a = &pa->counters, *b = &pb->counters;
 #define ADD(section, name, recorded, field)                                                        \
     add(rows, section, name, (double)(recorded), (double)a->field, (double)b->field, false)
-#define UNKNOWN (-1)
     for (unsigned i = 0; i < CUS_OP_TYPES; i++)
         ADD("ops", cus_op_keys[i], r->ops[i], ops[i]);
     ADD("issued", "in_graphs", r->in_graphs, in_graphs);
@@ -177,24 +230,8 @@ static void gather(const struct whatif_found *found, struct rows *rows) {
     ADD("", "patched_nodes", r->patched_nodes, patched_nodes);
     add_each(rows, "flushes", cause_name, a->flushes, b->flushes, CUS_CAUSES);
     add_each(rows, "breaks", break_name, a->breaks, b->breaks, CUS_BREAKS);
-    uint64_t steps = a->steps ? a->steps : 1;
-    add(rows, "predicted", "host_us_per_step", (double)r->host_ns / 1000 / (double)steps,
-        host_us(found, pa), host_us(found, pb), true);
-    add(rows, "predicted", "gpu_us_per_step", UNKNOWN, gpu_us(found, pa), gpu_us(found, pb), true);
-    add(rows, "predicted", "us_per_step", UNKNOWN, us(found, pa), us(found, pb), true);
-    const struct whatif_times *ta = &pa->times, *tb = &pb->times;
-#define TIME(name, field, recorded)                                                                \
-    add(rows, "predicted", name, (recorded) / 1000.0, ta->field / 1000, tb->field / 1000, true)
-    TIME("step_us", step, ta->recorded_step);
-    TIME("step_p10_us", fast, ta->recorded_fast);
-    TIME("step_own_us", own, UNKNOWN);
-    TIME("step_calls_us", calls, UNKNOWN);
-    TIME("step_waits_us", waits, UNKNOWN);
-    TIME("step_gpu_us", busy, UNKNOWN);
-    TIME("total_us", total, ta->recorded_total);
-#undef TIME
 #undef ADD
-#undef UNKNOWN
+    gather_times(found, rows);
 }
 
 static void print_value(const struct row *row, unsigned column, char *out, size_t bytes,
@@ -286,6 +323,19 @@ static void json_each(struct cus_json *json, const char *key, const char *(*name
     cus_json_close(json, '}');
 }
 
+static void json_curve(struct cus_json *json, const struct whatif_found *found,
+                       const struct whatif_played *played) {
+    double at = gain_at(found, played);
+    if (!played->times.n_curve)
+        return;
+    json_fixed(json, "first_ten_us", played->times.first / 1000);
+    json_fixed(json, "first_ten_of_plain", first_of_plain(found, played));
+    if (at > 0)
+        cus_json_number(json, "gain_at_step", (uint64_t)at);
+    else
+        cus_json_raw(json, "gain_at_step", "null");
+}
+
 static void json_times(struct cus_json *json, const struct whatif_times *times) {
     const struct {
         const char *name;
@@ -336,6 +386,7 @@ static void json_played(struct cus_json *json, const struct whatif_found *found,
     json_fixed(json, "gpu_us_per_step", gpu_us(found, played));
     json_fixed(json, "us_per_step", us(found, played));
     json_times(json, &played->times);
+    json_curve(json, found, played);
     cus_json_close(json, '}');
     cus_json_close(json, '}');
 }
@@ -360,6 +411,7 @@ static void json_recorded(struct cus_json *json, const struct whatif_found *foun
         json_fixed(json, "step_us", times->recorded_step / 1000);
         json_fixed(json, "step_p10_us", times->recorded_fast / 1000);
         json_fixed(json, "total_us", times->recorded_total / 1000);
+        json_fixed(json, "first_ten_us", times->recorded_first / 1000);
     }
     json_fixed(json, "eager_launch_ns", found->known.recording.eager);
     json_fixed(json, "matched_launch_ns", found->known.recording.matched);

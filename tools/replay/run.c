@@ -146,6 +146,20 @@ static bool passes(struct measuring *m, unsigned i, unsigned n, bool measured, u
     return true;
 }
 
+/* How long its first steps took. */
+static bool learn(struct measuring *m, unsigned i) {
+    struct replay_measured *out = &m->out[i];
+    if (!ask(m, i, "curve\n"))
+        return false;
+    size_t n = replay_numbers(&m->players[i], "ns", out->curve, CUS_CURVE_MAX);
+    if (!n || n > CUS_CURVE_MAX) {
+        m->say("%s: the player's answer makes no sense", m->strategies[i].name);
+        return false;
+    }
+    out->n_curve = (unsigned)n;
+    return true;
+}
+
 /* ---- players from `from` up to `to` ---- */
 
 static bool prepare(struct measuring *m, unsigned from, unsigned to) {
@@ -169,7 +183,7 @@ static bool measure(struct measuring *m, unsigned from, unsigned to) {
             if (!passes(m, i, m->passes, true, NULL))
                 return false;
     for (unsigned i = from; i < to; i++)
-        if (!check(m, i, "sums\n", "last measured pass"))
+        if (!check(m, i, "sums\n", "last measured pass") || !learn(m, i))
             return false;
     return true;
 }
@@ -222,6 +236,23 @@ static bool figures(struct replay_measured *out) {
     return true;
 }
 
+/* Against the strategy without a library, which played as many passes. */
+static void curves(const struct replay_strategy *strategies, struct replay_measured *out,
+                   unsigned n) {
+    const struct replay_measured *plain = NULL;
+    for (unsigned i = 0; i < n; i++) {
+        out[i].first_ns = (double)cus_curve_first(out[i].curve, out[i].n_curve);
+        if (!strategies[i].preload)
+            plain = &out[i];
+    }
+    for (unsigned i = 0; plain && i < n; i++) {
+        if (plain->first_ns > 0)
+            out[i].first_of_eager = out[i].first_ns / plain->first_ns;
+        out[i].reached = cus_curve_reached(out[i].curve, out[i].n_curve, (uint64_t)plain->median,
+                                           (uint64_t)out[i].median);
+    }
+}
+
 bool replay_measure(const struct replay_setup *setup, const struct replay_strategy *strategies,
                     unsigned n, struct replay_facts *facts, struct replay_measured *out,
                     replay_say_fn *say) {
@@ -255,6 +286,8 @@ bool replay_measure(const struct replay_setup *setup, const struct replay_strate
             say("not enough memory");
             done = false;
         }
+    if (done)
+        curves(strategies, out, n);
     return done;
 }
 

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/base/curve.h"
+
 /* How long the host takes between calls: harness/player/README.md. */
 enum replay_pace { REPLAY_RECORDED, REPLAY_FASTEST, REPLAY_UNPACED };
 extern const char *const replay_paces[]; /* their words, and NULL */
@@ -46,8 +48,13 @@ struct replay_measured {
     double median, deviation, p10, p90; /* deviation: median absolute one */
     uint64_t issued, in_graphs;         /* ops of the measured passes; 0: nothing preloaded */
     uint64_t graph_launches, steps;     /* of the same */
-    uint64_t wrong;                     /* sums that differ, before or behind */
-    char where[512];                    /* the first of them */
+    uint64_t curve[CUS_CURVE_MAX];      /* ns of the typical steps that were played first of all */
+    unsigned n_curve;
+    double first_ns;       /* of the first CUS_CURVE_FIRST of them */
+    double first_of_eager; /* to that of the strategy without a library; 0: there is none */
+    unsigned reached;      /* the first step that has nine tenths of the gain over that; 0: none */
+    uint64_t wrong;        /* sums that differ, before or behind */
+    char where[512];       /* the first of them */
 };
 
 /* Says a sentence to the user, as it happens. */

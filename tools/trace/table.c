@@ -197,7 +197,9 @@ void table_human(enum table_unit unit, union table_value value, char *out, size_
     double real = is_real(unit) ? value.real : (double)value.number;
     double base = unit == TABLE_NS ? 1000 : 1024, size = real < 0 ? -real : real;
     unsigned step = 0;
-    if (unit == TABLE_COUNT) {
+    if (unit == TABLE_PLACE && !value.number) {
+        *out = 0;
+    } else if (unit == TABLE_COUNT || unit == TABLE_PLACE) {
         snprintf(out, bytes, "%" PRId64, value.number);
     } else if (unit == TABLE_PERCENT) {
         snprintf(out, bytes, "%.1f %%", real);
@@ -321,7 +323,7 @@ static void print_csv(const struct printing *p) {
                 clean_csv(p->to, value.text ? value.text : "");
             else if (is_real(column(p, i)->unit))
                 fprintf(p->to, "%.6g", value.real);
-            else
+            else if (column(p, i)->unit != TABLE_PLACE || value.number)
                 fprintf(p->to, "%" PRId64, value.number);
         }
         putc('\n', p->to);
@@ -343,6 +345,8 @@ static void print_json_rows(const struct printing *p, const char *name, struct c
                 cus_json_text(json, key, value.text ? value.text : "");
             else if (is_real(column(p, i)->unit))
                 json_real(json, key, value.real);
+            else if (column(p, i)->unit == TABLE_PLACE && !value.number)
+                cus_json_raw(json, key, "null");
             else
                 cus_json_integer(json, key, value.number);
         }

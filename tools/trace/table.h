@@ -16,7 +16,8 @@ enum table_unit {
     TABLE_NS,
     TABLE_BYTES,
     TABLE_TEXT,
-    TABLE_REAL, /* a count with a fraction, in `real` */
+    TABLE_REAL,  /* a count with a fraction, in `real` */
+    TABLE_PLACE, /* a number from 1 on; 0: there is none, and the cell is empty, `null` in JSON */
 };
 
 struct table_column {

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shim/base/curve.h"
 #include "tools/trace/reader.h"
 
 /*
@@ -62,6 +63,10 @@ struct whatif_times {
     /* Of the typical ones, on average: */
     double own, calls, waits; /* the host: the program itself, calls, waiting */
     double busy;              /* the GPU */
+    /* Those that were played first of all, whatever half they are in; and the time of the first
+     * CUS_CURVE_FIRST of them, or of all if there are fewer. */
+    uint64_t curve[CUS_CURVE_MAX], n_curve;
+    double first, recorded_first;
 };
 
 void whatif_clock_start(const struct cst_trace *trace, const struct whatif_timing *timing);

@@ -55,7 +55,7 @@ static void move_clock(uint64_t ns) {
         if (due <= ns) {
             set_clock(due);
             whatif_clock_background(due);
-            cus_watchdog_look();
+            cus_watchdog_issue();
             if (cus_watchdog_due() > due)
                 continue;
         }

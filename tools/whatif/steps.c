@@ -54,6 +54,19 @@ static uint64_t find_typical(void) {
     return best;
 }
 
+static void find_curve(struct whatif_times *times) {
+    times->recorded_first = 0;
+    for (size_t i = 0; i < here.n_steps && times->n_curve < CUS_CURVE_MAX; i++) {
+        const struct whatif_step *step = &here.steps[i];
+        if (step->ops != times->step_ops)
+            continue;
+        if (times->n_curve < CUS_CURVE_FIRST)
+            times->recorded_first += step->recorded;
+        times->curve[times->n_curve++] = (uint64_t)(step->ns + 0.5);
+    }
+    times->first = (double)cus_curve_first(times->curve, (uint32_t)times->n_curve);
+}
+
 static void sum_up(struct whatif_times *times) {
     size_t of = 0, n = 0;
     double *ns = whatif_need(malloc(here.n_steps * sizeof *ns)),
@@ -92,8 +105,10 @@ static void sum_up(struct whatif_times *times) {
 void whatif_steps_sum(struct whatif_times *times) {
     *times =
         (struct whatif_times){.step = -1, .recorded_step = -1, .total = -1, .recorded_total = -1};
-    times->fast = times->recorded_fast = -1;
+    times->fast = times->recorded_fast = times->first = times->recorded_first = -1;
     times->own = times->calls = times->waits = times->busy = -1;
-    if (here.n_steps)
-        sum_up(times);
+    if (!here.n_steps)
+        return;
+    sum_up(times);
+    find_curve(times);
 }

@@ -23,7 +23,7 @@ namespace {
 void Columns(Bytes *in, unsigned n, table_column *columns) {
     static const char *const keys[] = {"calls", "share", "host_ns", "bytes", "kernel", "x"};
     for (unsigned i = 0; i < n; i++)
-        columns[i] = {keys[i], static_cast<table_unit>(in->Below(TABLE_REAL + 1))};
+        columns[i] = {keys[i], static_cast<table_unit>(in->Below(TABLE_PLACE + 1))};
 }
 
 bool IsReal(table_unit unit) {

@@ -231,6 +231,10 @@ TEST_F(Report, TextSaysAllOfIt) {
     report_.gone = 2;
     report_.gone_ops = 9;
     report_.gone_bytes = 50;
+    report_.learned = {};
+    report_.learned.percent = 97;
+    report_.learned.gain_at = 4;
+    report_.learned.plain_seen = true;
     report_.n_segments = 2;
     report_.largest[0] = Segment(600, "x");
     report_.largest[1] = Segment(500, "y", true);
@@ -239,6 +243,9 @@ TEST_F(Report, TextSaysAllOfIt) {
         "cusplice: why (mode piecewise)\n"
         "  coverage: 75.0 % of 40 ops in graphs\n"
         "    30 ops in 4 graph launches, 7.5 ops each; 10 ops one by one; 2 steps\n"
+        "  learning: steps 2 to 11 took 97 % of the time of plain ones (those without graphs); "
+        "nine "
+        "tenths of the gain from step 4 on\n"
         "  costliest breaks, by launches issued one by one because of them + runs of graphs that "
         "they ended:\n"
         "    1. 6 + 0  a: " +
@@ -273,6 +280,18 @@ TEST_F(Report, TextSaysAllOfIt) {
         ASSERT_EQ(text, expected.substr(0, length));
         ASSERT_TRUE(length == 0 || text[length - 1] == '\n') << room;
     }
+}
+
+TEST_F(Report, LearningWithoutGain) {
+    report_.counters = &counters_;
+    report_.mode = "full";
+    report_.learned.percent = 101;
+    char text[CUS_REPORT_TEXT];
+    cus_report_text(&report_, text, sizeof text);
+    EXPECT_NE(std::string(text).find("  learning: steps 2 to 11 took 101 % of the time of plain "
+                                     "ones (an estimate); no gain in the steps' time\n"),
+              std::string::npos)
+        << text;
 }
 
 TEST_F(Report, WhereThereIsNothingItSaysNone) {

@@ -156,25 +156,30 @@ TEST(StatsFile, IsJsonForOthersToo) {
     report.gone_bytes = 77;
     report.n_segments = 1;
     report.largest[0] = {6, 2, 900, 5, true, "first", "last"};
+    report.learned = {30, 9999999, 1000400, true, 501000, 7, 98, 1, {{40, 30, 7900, 0}}};
     cus_stats_facts facts = {"eager", "/odd \"name\"\\with\ttabs\x01", 0, nullptr, nullptr, 0,
                              &report};
     ASSERT_TRUE(cus_stats_json(path.c_str(), &c, nullptr, &facts));
-    std::string check = "import json,sys; d=json.load(open(sys.argv[1]));"
-                        "assert d['exe']=='/odd \"name\"\\\\with\\ttabs\\x01', d['exe'];"
-                        "assert sum(d['ops'].values())==sum(d['issued'].values());"
-                        "assert sum(d['eager_by'].values())==d['issued']['eager'];"
-                        "assert 'segment_list' not in d;"
-                        "assert d['breaks_by_kernel']==["
-                        "dict(name='k\"1',by='kernel',reason='rule',launches=7,runs=6),"
-                        "dict(name='',by='other',reason='watchdog',launches=5,runs=4)];"
-                        "assert d['breaks_beyond']==dict(kinds=3,launches=2,runs=0);"
-                        "assert d['rules_without_match']==["
-                        "dict(policy='eager',pattern='a*',file='/f',line=8,nearest='b')];"
-                        "assert d['changing_shapes']==[dict(name='s',launches=20,changed=19)];"
-                        "m=d['graph_memory'];"
-                        "assert m['segments']==1 and m['gone_bytes']==77;"
-                        "assert m['largest']==[dict(ops=6,variants=2,bytes=900,launches=5,gone=1,"
-                        "first='first',last='last')]";
+    std::string check =
+        "import json,sys; d=json.load(open(sys.argv[1]));"
+        "assert d['exe']=='/odd \"name\"\\\\with\\ttabs\\x01', d['exe'];"
+        "assert sum(d['ops'].values())==sum(d['issued'].values());"
+        "assert sum(d['eager_by'].values())==d['issued']['eager'];"
+        "assert 'segment_list' not in d;"
+        "assert d['learning']==dict(steps=30,first_ten_us=9999,plain_step_us=1000,"
+        "plain_seen=True,first_ten_percent_of_plain=98,late_step_us=501,"
+        "gain_at_step=7,first_steps=[dict(us=7,ops=40,in_graphs=30)]), d['learning'];"
+        "assert d['breaks_by_kernel']==["
+        "dict(name='k\"1',by='kernel',reason='rule',launches=7,runs=6),"
+        "dict(name='',by='other',reason='watchdog',launches=5,runs=4)];"
+        "assert d['breaks_beyond']==dict(kinds=3,launches=2,runs=0);"
+        "assert d['rules_without_match']==["
+        "dict(policy='eager',pattern='a*',file='/f',line=8,nearest='b')];"
+        "assert d['changing_shapes']==[dict(name='s',launches=20,changed=19)];"
+        "m=d['graph_memory'];"
+        "assert m['segments']==1 and m['gone_bytes']==77;"
+        "assert m['largest']==[dict(ops=6,variants=2,bytes=900,launches=5,gone=1,"
+        "first='first',last='last')]";
     std::string program = WriteFile(TempPath("check.py"), check);
     EXPECT_EQ(system(("python3 " + program + " " + path).c_str()), 0) << ReadFile(path);
 }

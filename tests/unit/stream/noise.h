@@ -9,6 +9,7 @@
 #include "tests/unit/stream/times.h"
 
 #include <algorithm>
+#include <thread>
 
 extern "C" {
 #include "harness/bench/noise_plan.h"
@@ -37,7 +38,9 @@ class Machine {
     static void Start() {
         cus_virtual.on = true;
         cus_virtual.ns = 1000000;
-        looked_ = paused_ns_ = paused_ = slow_ns_ = slow_until_ = spent_ns_ = 0;
+        cus_virtual.ran_ns = [](pid_t) { return RanNs(); };
+        cus_virtual.runnable = [](pid_t) { return Is() != Thread::kSleeps; };
+        look_at_ = paused_ns_ = paused_ = slow_ns_ = slow_until_ = spent_ns_ = 0;
         next_.at_ns = UINT64_MAX;
         auto &table = fake::driver().table;
         launch_ = table.cuLaunchKernel;
@@ -98,7 +101,6 @@ class Machine {
         Go(end);
         thread_ = Thread::kRuns;
         paused_ns_ += ns;
-        was_stopped_ = thread == Thread::kStopped && ns > 2 * LOOK;
         if (thread == Thread::kStopped)
             Go(end); // the watchdog goes on with the program
     }
@@ -118,26 +120,23 @@ class Machine {
   private:
     enum : uint64_t { MS = 1000000, LOOK = MS / 2 /* half of hold_us */ };
 
-    // As the watchdog's thread: whenever ops are due, and twice per hold_us while they stay so. The
-    // program's thread waits if that ends later.
+    // As the watchdog's thread. The program's thread waits if a look ends later.
     static void Go(uint64_t end) {
-        while (!in_call_ && thread_ != Thread::kStopped) {
-            uint64_t at = std::max(cus_watchdog_due(), looked_);
-            if (at > end)
-                break;
-            cus_virtual.ns = std::max(cus_virtual.ns, at);
-            looked_ = cus_virtual.ns + LOOK;
+        while (thread_ != Thread::kStopped && look_at_ <= end) {
+            cus_virtual.ns = std::max(cus_virtual.ns, look_at_);
             watches_ = true;
-            cus_virtual.paused = thread_ == Thread::kNotRunning;
-            cus_virtual.late = was_stopped_;
-            was_stopped_ = false;
-            cus_watchdog_look();
+            if (in_call_)
+                std::thread(cus_watchdog_look).join();
+            else
+                cus_watchdog_look();
             watches_ = false;
+            look_at_ = cus_virtual.ns + LOOK;
         }
         spent_ns_ += std::max(cus_virtual.ns, end) - end;
         cus_virtual.ns = std::max(cus_virtual.ns, end);
     }
-    // In a call of the driver the thread may hold the engine's lock, which the watchdog only tries.
+    // In a call of the driver the thread may hold locks of the engine. So a look then comes from
+    // another thread.
     static void Call(uint64_t ns) {
         if (watches_) {
             cus_virtual.ns += ns;
@@ -170,8 +169,8 @@ class Machine {
     static inline Noise noise_ = {};
     static inline noise_plan plan_;
     static inline noise_event next_; // on the clock
-    static inline uint64_t begun_, slow_until_, looked_, ran_until_;
-    static inline bool in_call_ = false, watches_ = false, was_stopped_ = false;
+    static inline uint64_t begun_, slow_until_, look_at_, ran_until_;
+    static inline bool in_call_ = false, watches_ = false;
     static inline Thread thread_ = Thread::kRuns;
     static inline uint64_t paused_, paused_ns_, slow_ns_, spent_ns_;
     static inline decltype(cus_driver::cuLaunchKernel) launch_;
