@@ -19,6 +19,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "shim/base/config_files.h"
 #include "shim/base/file.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
@@ -35,13 +36,14 @@ struct reader {
     const char *path;
     int fd;
     int line;
-    size_t left;     /* bytes that may still be read: the file may grow meanwhile */
-    size_t at, have; /* in chunk */
-    bool expecting;  /* inih has not turned the last line into a setting yet */
-    bool dropping;   /* inside an invalid section; the problem was reported at its head */
-    char *value;     /* of the last line, in text */
-    cus_setting_fn *setting;
+    size_t left;             /* bytes that may still be read: the file may grow meanwhile */
+    size_t at, have;         /* in chunk */
+    bool expecting;          /* inih has not turned the last line into a setting yet */
+    bool dropping;           /* inside an invalid section; the problem was reported at its head */
+    char *value;             /* of the last line, in text */
+    cus_setting_fn *setting; /* may be NULL */
     cus_problem_fn *problem;
+    cus_include_fn *include; /* may be NULL */
     void *context;
     char section[SECTION_BYTES];
     char text[LINE_BYTES];
@@ -194,7 +196,8 @@ static bool split_head(struct reader *reader, const char **name) {
 
 static void tell_head(struct reader *reader, const char *section, const char *name) {
     struct cus_setting head = {section, NULL, name, reader->path, reader->line};
-    reader->setting(reader->context, &head);
+    if (reader->setting)
+        reader->setting(reader->context, &head);
 }
 
 static void tell_unknown(struct reader *reader) {
@@ -254,7 +257,10 @@ static int take_setting(void *context, const char *section, const char *name, co
     (void)section;
     (void)value;
     reader->expecting = false;
-    if (!reader->dropping && reader->value) {
+    if (!*reader->section && reader->value && strcmp(name, "include") == 0) {
+        if (reader->include)
+            reader->include(reader->context, reader->value, reader->line);
+    } else if (!reader->dropping && reader->value && reader->setting) {
         struct cus_setting setting = {reader->section, name, reader->value, reader->path,
                                       reader->line};
         reader->setting(reader->context, &setting);
@@ -262,44 +268,34 @@ static int take_setting(void *context, const char *section, const char *name, co
     return 1;
 }
 
-/* Reads the file open as `fd`, and closes it. */
-static void read_opened(int fd, const char *path, cus_setting_fn *setting, cus_problem_fn *problem,
-                        void *context) {
+void cus_config_parse(int fd, const char *path, cus_setting_fn *setting, cus_problem_fn *problem,
+                      cus_include_fn *include, void *context) {
     struct reader *reader = cus_mem_alloc(sizeof *reader);
-    if (reader) {
-        reader->path = path;
-        reader->fd = fd;
-        reader->left = CUS_FILE_SETTINGS_MAX;
-        reader->setting = setting;
-        reader->problem = problem;
-        reader->context = context;
-        ini_parse_stream(hand_out_line, reader, take_setting, reader);
-        cus_mem_free(reader);
-    } else {
+    if (!reader) {
         tell(problem, context, path, 0, NULL, "no memory to read it");
-    }
-    close(fd);
-}
-
-/* Reports a file that could not be opened; `why` and errno as in base/file.h. */
-static void tell_unopened(const char *path, bool may_be_absent, const char *why,
-                          cus_problem_fn *problem, void *context) {
-    char text[160];
-    if (!why && may_be_absent && (errno == ENOENT || errno == ENOTDIR))
         return;
-    snprintf(text, sizeof text, why ? "not believed: %s" : "cannot be opened: %s",
-             cus_file_why(why));
-    tell(problem, context, path, 0, NULL, text);
+    }
+    reader->path = path;
+    reader->fd = fd;
+    reader->left = CUS_FILE_SETTINGS_MAX;
+    reader->setting = setting;
+    reader->problem = problem;
+    reader->include = include;
+    reader->context = context;
+    ini_parse_stream(hand_out_line, reader, take_setting, reader);
+    cus_mem_free(reader);
 }
 
 void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *setting,
                           cus_problem_fn *problem, void *context) {
     const char *why;
     int fd = cus_file_open_settings(path, &why);
-    if (fd >= 0)
-        read_opened(fd, path, setting, problem, context);
-    else
-        tell_unopened(path, may_be_absent, why, problem, context);
+    if (fd >= 0) {
+        cus_config_parse(fd, path, setting, problem, NULL, context);
+        close(fd);
+    } else {
+        cus_config_tell_unopened(path, may_be_absent, why, problem, context);
+    }
 }
 
 /* ---- the environment ---- */
@@ -435,24 +431,6 @@ static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, v
 
 /* ---- sources ---- */
 
-static void read_user_file(cus_setting_fn *setting, cus_problem_fn *problem, void *context) {
-    char path[4096];
-    const char *xdg = secure_getenv("XDG_CONFIG_HOME"), *why;
-    bool own = xdg && *xdg;
-    const char *folder = own ? xdg : secure_getenv("HOME");
-    const char *below = own ? "cusplice" : ".config/cusplice";
-    if (!folder || !*folder)
-        return;
-    int bytes = snprintf(path, sizeof path, "%s/%s/cusplice.conf", folder, below);
-    if (bytes <= 0 || (size_t)bytes >= sizeof path)
-        return;
-    int fd = cus_file_open_own_settings(folder, below, "cusplice.conf", &why);
-    if (fd >= 0)
-        read_opened(fd, path, setting, problem, context);
-    else
-        tell_unopened(path, true, why, problem, context);
-}
-
 /* The weakest place, so that any other one can say where the cache is, or that there is none. */
 static void read_launcher(cus_setting_fn *setting, void *context) {
     const char *folder = secure_getenv(CUS_CACHE_OFFERED);
@@ -462,28 +440,23 @@ static void read_launcher(cus_setting_fn *setting, void *context) {
     }
 }
 
+static void read_source(enum cus_source source, bool strongest_first, cus_setting_fn *setting,
+                        cus_problem_fn *problem, void *context) {
+    if (source == CUS_SOURCE_LAUNCHER)
+        read_launcher(setting, context);
+    else if (source == CUS_SOURCE_ENVIRONMENT)
+        read_environment(setting, problem, context);
+    else
+        cus_config_read_files(cus_config_files_of(source, problem, context), strongest_first,
+                              setting, problem, context);
+}
+
 void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_problem_fn *problem,
                      void *context) {
-    const char *named;
-    switch (source) {
-    case CUS_SOURCE_LAUNCHER:
-        read_launcher(setting, context);
-        break;
-    case CUS_SOURCE_SYSTEM:
-        cus_config_read_file(cus_config_system_file, true, setting, problem, context);
-        break;
-    case CUS_SOURCE_USER:
-        read_user_file(setting, problem, context);
-        break;
-    case CUS_SOURCE_NAMED:
-        named = secure_getenv("CUSPLICE_CONFIG");
-        if (named && *named)
-            cus_config_read_file(named, false, setting, problem, context);
-        break;
-    case CUS_SOURCE_ENVIRONMENT:
-        read_environment(setting, problem, context);
-        break;
-    default:
-        break;
-    }
+    read_source(source, false, setting, problem, context);
+}
+
+void cus_config_read_strongest(enum cus_source source, cus_setting_fn *setting,
+                               cus_problem_fn *problem, void *context) {
+    read_source(source, true, setting, problem, context);
 }

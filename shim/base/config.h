@@ -6,6 +6,10 @@
  * `[step NAME]` sections. A line that begins with # or ; is a comment; nothing after a value is
  * one. A line has at most 4000 bytes, a file less than 1 MiB. A file counts only if nobody but its
  * user and root can have written it (cus_file_open_settings).
+ *
+ * `include = NAME` at the top of a file names another file, or a preset (cus_config_find). A file
+ * is stronger than those that it includes; of two that it includes, the later one is stronger. The
+ * same holds for the files of CUSPLICE_CONFIG, which ':' separates.
  */
 #ifndef CUSPLICE_BASE_CONFIG_H
 #define CUSPLICE_BASE_CONFIG_H
@@ -53,19 +57,38 @@ void cus_problem_show(const struct cus_problem *problem, char *out, unsigned byt
 void cus_problem_warn(void *context, const struct cus_problem *problem);
 
 /*
- * Calls `setting` for each setting and each section head of a source, in order. Settings below an
- * invalid head are left out. Calls `problem` (may be NULL) for each problem of the reading itself:
- * an unreadable file, an invalid line, an unknown section, an unknown CUSPLICE_ variable. An empty
- * variable counts for paths alone, whose value may be empty. A problem follows the head of its
- * section. The system's and the user's file may be absent; the file that CUSPLICE_CONFIG names may
- * not.
+ * Calls `setting` for each setting and each section head of a source, in order: of several files
+ * the weakest one first. Settings below an invalid head are left out. Calls `problem` (may be
+ * NULL) for each problem of the reading itself: an unreadable file, an invalid line, an unknown
+ * section, an unknown CUSPLICE_ variable. An empty variable counts for paths alone, whose value
+ * may be empty. A problem follows the head of its section; those of `include` come first. The
+ * system's and the user's file may be absent; a file that CUSPLICE_CONFIG or another file names
+ * may not.
  */
 typedef void cus_setting_fn(void *context, const struct cus_setting *setting);
 void cus_config_read(enum cus_source source, cus_setting_fn *setting, cus_problem_fn *problem,
                      void *context);
-/* The same for one file that the user names. */
+/* The same, but the strongest file first: for what is asked in turn until one answers. */
+void cus_config_read_strongest(enum cus_source source, cus_setting_fn *setting,
+                               cus_problem_fn *problem, void *context);
+/* The same for one file that the user names, with those that it includes. */
+void cus_config_read_named(const char *path, bool strongest_first, cus_setting_fn *setting,
+                           cus_problem_fn *problem, void *context);
+/* The same for one file alone: nothing is included. */
 void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *setting,
                           cus_problem_fn *problem, void *context);
+
+/* Calls `file` for each file that a source has, weakest first, without a word of problems.
+ * `by_file` and `line` are where it is included; NULL and 0: it is none that was included. */
+typedef void cus_file_fn(void *context, const char *path, const char *by_file, int line);
+void cus_config_list_files(enum cus_source source, cus_file_fn *file, void *context);
+
+/* The file that a name stands for: a path, relative to `folder` ("": the working directory); or,
+ * for a name without '/' and ".conf" that is no file there, the preset of that name. False: there
+ * is neither; `nearest` (CUS_PRESET_BYTES, "" if there is none) gets the nearest preset. */
+enum { CUS_PRESET_BYTES = 64 };
+bool cus_config_find(const char *name, const char *folder, char *out, unsigned bytes,
+                     char nearest[CUS_PRESET_BYTES]);
 
 /* The edit distance of two words. Only the first 63 bytes count. */
 unsigned cus_distance(const char *a, const char *b);

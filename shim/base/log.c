@@ -23,6 +23,11 @@ enum { LINE_BYTES = 1024, DOMAINS = 16, DOMAIN_BYTES = 24, REPEATS = 10, SLOTS =
 
 static const char *const level_names[CUS_LEVELS] = {"error", "warn", "info", "debug"};
 
+/* tests/docs/log_domains.py holds it against the calls of cus_log. */
+const char *const cus_log_domains[] = {"cache",  "config",   "graph", "hook",   "keep",
+                                       "log",    "rules",    "stats", "stream", "trace",
+                                       "verify", "watchdog", NULL};
+
 static struct {
     int level; /* for domains that have no level of their own */
     unsigned n_domains;
@@ -71,6 +76,21 @@ const char *cus_log_spec_error(const char *spec) {
         size_t bytes;
         int level;
         if (!take_part(&at, &domain, &bytes, &level))
+            return part;
+    }
+    return NULL;
+}
+
+const char *cus_log_spec_unknown(const char *spec) {
+    for (const char *at = spec; *at;) {
+        const char *domain, *part = at;
+        size_t bytes;
+        int level;
+        bool known = !take_part(&at, &domain, &bytes, &level) || !bytes;
+        for (unsigned i = 0; !known && cus_log_domains[i]; i++)
+            known = strlen(cus_log_domains[i]) == bytes &&
+                    memcmp(cus_log_domains[i], domain, bytes) == 0;
+        if (!known)
             return part;
     }
     return NULL;

@@ -52,6 +52,10 @@ void cus_log_drop(void);
 
 /* NULL: `spec` is well formed. Otherwise the part of `spec` that is malformed. */
 const char *cus_log_spec_error(const char *spec);
+/* The part of a well-formed `spec` whose domain has no lines; NULL: there is none. */
+const char *cus_log_spec_unknown(const char *spec);
+/* The domains of all lines; then NULL. */
+extern const char *const cus_log_domains[];
 
 #ifdef __cplusplus
 }

@@ -174,12 +174,29 @@ static const char *nearest_key(const char *key) {
     return cus_nearest(key, keys);
 }
 
+/* A good value that hardly does what is meant. */
+static void judge_value(const struct row *row, const struct cus_setting *setting,
+                        cus_problem_fn *problem, void *context) {
+    char text[256], domain[64];
+    const char *unknown = row->kind == KIND_LOG ? cus_log_spec_unknown(setting->value) : NULL;
+    if (!unknown || !problem)
+        return;
+    snprintf(domain, sizeof domain, "%.*s", (int)strcspn(unknown, ":"), unknown);
+    snprintf(text, sizeof text, "%s = %.60s: no line has the domain '%s'", row->shown.key,
+             setting->value, domain);
+    struct cus_problem it = {setting->file, setting->line, text,
+                             cus_nearest(domain, cus_log_domains), true};
+    problem(context, &it);
+}
+
 bool cus_options_set(struct cus_options *out, const struct cus_setting *setting,
                      cus_problem_fn *problem, void *context) {
     const char *key = cus_options_key(setting->key), *nearest = NULL;
     const struct row *row = row_of(key);
     char error[256];
     bool set = row && set_row(out, row, setting->value, error, sizeof error, &nearest);
+    if (set)
+        judge_value(row, setting, problem, context);
     if (set && key == setting->key)
         return true;
     if (set) {
@@ -207,7 +224,8 @@ struct load {
     void *context;
     int problems;
     enum cus_source source;
-    uint64_t named; /* a bit per row that this source has set by its name now */
+    uint64_t named; /* a bit per row that this file, or the environment, has set by its name now */
+    const char *file; /* that it is; NULL: the environment. Only compared */
 };
 _Static_assert(ROWS <= 64, "a bit per row");
 
@@ -222,6 +240,9 @@ static void load_setting(void *context, const struct cus_setting *setting) {
     struct load *load = context;
     if (*setting->section)
         return; /* a head of a section has no key */
+    if (setting->line && setting->file != load->file)
+        load->named = 0; /* the next file of the source */
+    load->file = setting->line ? setting->file : NULL;
     const char *key = cus_options_key(setting->key);
     const struct row *row = row_of(key);
     uint64_t bit = row ? (uint64_t)1 << (row - rows) : 0;

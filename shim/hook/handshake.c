@@ -33,11 +33,12 @@ static char *put_number(char *at, uint64_t number) {
     return at;
 }
 
-/* `text` follows the numbers; NULL: none. */
-static void say(const char *state, const uint64_t *numbers, int count, const char *text) {
+/* `text` follows the numbers; NULL: none. False: nobody gets the line. */
+static bool say(const char *state, const uint64_t *numbers, int count, const char *text) {
     const char *path = secure_getenv("CUSPLICE_HANDSHAKE");
     if (!path || !*path)
-        return;
+        return false;
+    bool written = false;
     int error = errno;
     const char *why;
     int file = cus_file_open_output(path, CUS_FILE_THERE, &why);
@@ -56,11 +57,12 @@ static void say(const char *state, const uint64_t *numbers, int count, const cha
             *at++ = *from == '\n' ? '?' : *from;
         }
         *at++ = '\n';
-        /* If the write fails, the launcher misses the line. Nobody else could be told. */
-        (void)cus_file_write(file, line, (size_t)(at - line), CUS_FILE_PATIENCE_MS);
+        /* If the write fails, the launcher misses the line. */
+        written = cus_file_write(file, line, (size_t)(at - line), CUS_FILE_PATIENCE_MS);
         close(file);
     }
     errno = error;
+    return written;
 }
 
 /* Runs before main, so that the launcher can tell a program without CUDA from a program into
@@ -95,6 +97,15 @@ void cus_handshake_verified(uint64_t launches, uint64_t different) {
 void cus_handshake_exit(uint64_t ops, uint64_t graphs) {
     uint64_t numbers[2] = {ops, graphs};
     say("exit", numbers, 2, NULL);
+}
+
+bool cus_handshake_unmet(const char *text) {
+    return say("unmet", NULL, 0, text);
+}
+
+bool cus_handshake_steps(uint64_t had, uint64_t from) {
+    uint64_t numbers[2] = {had, from};
+    return say("steps", numbers, 2, NULL);
 }
 
 void cus_handshake_found(enum cus_found what, const char *text) {

@@ -13,10 +13,13 @@
  *   PID behind FILE      an interposer stands behind the library
  *   PID led FILE         an object was bound past the library, and its slots were changed
  *   PID passes WHY       the library defers nothing any more
+ *   PID unmet TEXT       what the user asked for and the program gave no occasion to
+ *   PID steps HAD FROM   recording was to begin with step FROM; the program had so many
  */
 #ifndef CUSPLICE_HOOK_HANDSHAKE_H
 #define CUSPLICE_HOOK_HANDSHAKE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { CUS_HANDSHAKE_LINE = 512 }; /* a line's length in bytes, at most */
@@ -28,6 +31,9 @@ void cus_handshake_on(void);
 void cus_handshake_off(void);
 void cus_handshake_verified(uint64_t launches, uint64_t different);
 void cus_handshake_exit(uint64_t ops, uint64_t graphs);
+/* False: there is no launcher that could tell. */
+bool cus_handshake_unmet(const char *text);
+bool cus_handshake_steps(uint64_t had, uint64_t from);
 void cus_handshake_found(enum cus_found what, const char *text);
 
 #endif

@@ -124,6 +124,21 @@ static void start_writers(void) {
         start_writer(&cache);
 }
 
+/* The launcher hears of all processes of a run, and says once what none of them met. */
+static void say_unmet(const char *text) {
+    if (!cus_handshake_unmet(text))
+        cus_log(CUS_WARN, "rules", "%s", text);
+}
+
+static void say_missed(void) {
+    uint64_t had, from;
+    if (cus_record_began_late(&had, &from) && !cus_handshake_steps(had, from) && had <= from)
+        cus_log(CUS_WARN, "trace",
+                "the trace holds nothing: it was to begin with step %llu, and the program had %llu "
+                "steps, counted from 0",
+                (unsigned long long)from, (unsigned long long)had);
+}
+
 /* While the engine drains, the hooks still act, so that no op of another thread overtakes the
  * ops that the engine issues. */
 static void at_exit(void) {
@@ -135,6 +150,7 @@ static void at_exit(void) {
     cus_thread_self.depth = 1;
     cus_futex_wake(&leaving, 2);
     cus_engine_drain();
+    say_missed();
     cus_recording_end();
     if (CUS_HAZARD(E10))
         __atomic_store_n(&cus_process.hooks, CUS_STATE_OFF, __ATOMIC_RELEASE);
@@ -146,6 +162,8 @@ static void at_exit(void) {
         cus_log(CUS_WARN, "hook", "%llu allocations failed: what needed them went out one by one",
                 (unsigned long long)last.fallbacks[CUS_FALLBACK_NO_MEMORY]);
     write_stats(true);
+    if (ops_of(&last))
+        cus_engine_unmet(say_unmet);
     uint64_t verified, different;
     if (cus_engine_verify_end(&verified, &different))
         cus_handshake_verified(verified, different);

@@ -23,12 +23,7 @@ struct cus_pattern {
 
 /* ---- globs ---- */
 
-/*
- * Compares one element of a glob (a character, ?, a set) with one character. *next is set behind
- * the element. It is NULL if the element is malformed: a set without an end, or a backslash at the
- * end.
- */
-static bool element_matches(const char *glob, unsigned char c, const char **next) {
+bool cus_glob_element(const char *glob, unsigned char c, const char **next) {
     *next = glob + 1;
     if (*glob == '?')
         return true;
@@ -65,7 +60,7 @@ bool cus_glob_matches(const char *glob, const char *name) {
             star_name = name;
         } else if (!*glob && !*name) {
             return true;
-        } else if (*glob && *name && element_matches(glob, (unsigned char)*name, &next)) {
+        } else if (*glob && *name && cus_glob_element(glob, (unsigned char)*name, &next)) {
             glob = next;
             name++;
         } else if (star && *star_name) {
@@ -86,7 +81,7 @@ static const char *glob_error(const char *glob) {
             glob++;
             continue;
         }
-        element_matches(glob, 0, &next);
+        cus_glob_element(glob, 0, &next);
         if (!next)
             return *glob == '[' ? "a [ without its ]" : "nothing follows the last backslash";
         glob = next;
@@ -292,6 +287,14 @@ bool cus_pattern_matches(const struct cus_pattern *pattern, const char *mangled)
         break;
     }
     return false;
+}
+
+bool cus_pattern_matches_names(const struct cus_pattern *pattern, const char *base,
+                               const char *qualified) {
+    if (pattern->target == TARGET_REGEX)
+        return regexec(&pattern->regex, qualified, 0, NULL, 0) == 0 ||
+               regexec(&pattern->regex, base, 0, NULL, 0) == 0;
+    return pattern->target == TARGET_BASE && cus_glob_matches(pattern->body, base);
 }
 
 bool cus_pattern_matches_lib(const struct cus_pattern *pattern, const char *file_name) {

@@ -11,6 +11,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
+#include "shim/base/presets.h"
 #include "shim/plan/calls.h"
 #include "shim/plan/step_read.h"
 
@@ -26,6 +27,7 @@ struct step {
     struct cus_step_rule shown;
     struct cus_pattern *pattern;
     char *name, *file;
+    bool matched; /* atomic: a kernel that is its marker came */
     struct step *next;
 };
 
@@ -49,6 +51,9 @@ const char *cus_policy_name(enum cus_policy policy) {
 
 struct load {
     struct cus_rules *rules;
+    enum cus_source source;
+    const char *file; /* of the rule before; only compared */
+    bool preset;      /* it is a preset */
     cus_problem_fn *problem;
     void *context;
     int problems;
@@ -62,6 +67,15 @@ struct load {
 static void tell(struct load *load, const struct cus_setting *setting, const char *nearest,
                  const char *text) {
     struct cus_problem it = {setting->file, setting->line, text, nearest, false};
+    load->problems++;
+    if (load->problem)
+        load->problem(load->context, &it);
+}
+
+/* The setting counts. */
+static void notice(struct load *load, const struct cus_setting *setting, const char *nearest,
+                   const char *text) {
+    struct cus_problem it = {setting->file, setting->line, text, nearest, true};
     load->problems++;
     if (load->problem)
         load->problem(load->context, &it);
@@ -101,6 +115,37 @@ static bool names_a_call(const struct cus_pattern *pattern) {
     return false;
 }
 
+bool cus_rules_any_name;
+
+/* Tells of a pattern that matches nothing, or hardly anything. False: the rule is left out. */
+static bool may_match(struct load *load, const struct cus_setting *setting) {
+    char why[160], better[512], text[480];
+    enum cus_doubt doubt =
+        cus_pattern_doubt(setting->value, why, sizeof why, better, sizeof better);
+    if (doubt == CUS_DOUBT_NONE || (cus_rules_any_name && load->source != CUS_SOURCE_NAMED))
+        return true;
+    snprintf(text, sizeof text, "%s = %.200s: matches %s: %s", setting->key, setting->value,
+             doubt == CUS_DOUBT_NEVER ? "nothing" : "hardly what is meant", why);
+    bool refused = doubt == CUS_DOUBT_NEVER && !cus_rules_any_name;
+    (refused ? tell : notice)(load, setting, *better ? better : NULL, text);
+    return !refused;
+}
+
+static void append_rule(struct load *load, const struct cus_setting *setting, struct entry *entry) {
+    load->rules->sorts |= 1u << cus_pattern_sort_of(entry->pattern);
+    entry->shown.pattern = cus_pattern_text(entry->pattern);
+    entry->shown.file = entry->file;
+    entry->shown.line = setting->line;
+    entry->shown.source = load->source;
+    if (setting->line && load->file != setting->file)
+        load->preset = cus_preset_is(setting->file);
+    load->file = setting->line ? setting->file : NULL;
+    entry->shown.preset = setting->line && load->preset;
+    *load->rules->end = entry;
+    load->rules->end = &entry->next;
+    load->rules->count++;
+}
+
 static void add_rule(struct load *load, const struct cus_setting *setting, enum cus_policy policy) {
     char error[160], text[320];
     struct entry *entry = cus_mem_alloc(sizeof *entry);
@@ -113,22 +158,19 @@ static void add_rule(struct load *load, const struct cus_setting *setting, enum 
         free_entry(entry);
         return;
     }
-    enum cus_pattern_sort sort = cus_pattern_sort_of(entry->pattern);
-    if (sort == CUS_PATTERN_API && !names_a_call(entry->pattern)) {
+    if (!may_match(load, setting)) {
+        free_entry(entry);
+        return;
+    }
+    if (cus_pattern_sort_of(entry->pattern) == CUS_PATTERN_API && !names_a_call(entry->pattern)) {
         snprintf(text, sizeof text, "%s = %.100s: the driver has no such call", setting->key,
                  setting->value);
         tell(load, setting, cus_calls_nearest(setting->value + strlen("api:")), text);
         free_entry(entry);
         return;
     }
-    load->rules->sorts |= 1u << sort;
     entry->shown.policy = policy;
-    entry->shown.pattern = cus_pattern_text(entry->pattern);
-    entry->shown.file = entry->file;
-    entry->shown.line = setting->line;
-    *load->rules->end = entry;
-    load->rules->end = &entry->next;
-    load->rules->count++;
+    append_rule(load, setting, entry);
 }
 
 static void load_rule(struct load *load, const struct cus_setting *setting) {
@@ -139,7 +181,7 @@ static void load_rule(struct load *load, const struct cus_setting *setting) {
     }
     char text[128];
     const char *nearest = NULL;
-    if (is_option(setting->key)) {
+    if (is_option(setting->key) || strcmp(setting->key, "include") == 0) {
         snprintf(text, sizeof text, "'%s' is no rule: it belongs above [rules]", setting->key);
     } else if (index_of(setting->key, cus_step_keys) >= 0) {
         snprintf(text, sizeof text, "'%s' is no rule: it belongs in a [step] section",
@@ -217,7 +259,7 @@ static void spoil_step(void *context, const struct cus_problem *problem) {
 static void tell_step_key(struct load *load, const struct cus_setting *setting) {
     char text[128];
     const char *nearest = NULL;
-    if (is_option(setting->key)) {
+    if (is_option(setting->key) || strcmp(setting->key, "include") == 0) {
         snprintf(text, sizeof text, "'%s' is a setting: it belongs above all sections",
                  setting->key);
     } else if (index_of(setting->key, policies) >= 0) {
@@ -229,12 +271,28 @@ static void tell_step_key(struct load *load, const struct cus_setting *setting) 
     tell_step(load, setting, nearest, text);
 }
 
-static void load_step(struct load *load, const struct cus_setting *setting) {
+static void set_marker(struct load *load, const struct cus_setting *setting) {
     struct step *step = load->step;
     char error[300], why[160];
+    step->pattern = cus_pattern_new(setting->value, why, sizeof why);
+    step->shown.marker = step->pattern ? cus_pattern_text(step->pattern) : "";
+    step->shown.line = setting->line;
+    bool good = step->pattern && cus_pattern_sort_of(step->pattern) == CUS_PATTERN_NAME;
+    if (step->pattern && !good)
+        snprintf(why, sizeof why, "a marker is named by its kernel");
+    if (good) {
+        load->bad |= !may_match(load, setting);
+        return;
+    }
+    snprintf(error, sizeof error, "marker = %.100s: bad pattern: %s", setting->value, why);
+    tell_step(load, setting, NULL, error);
+}
+
+static void load_step(struct load *load, const struct cus_setting *setting) {
+    struct step *step = load->step;
+    char error[300];
     const char *nearest = NULL;
     int key = index_of(setting->key, cus_step_keys);
-    bool good;
     if (!step)
         return; /* there was no memory for the section */
     if (key < 0) {
@@ -247,20 +305,10 @@ static void load_step(struct load *load, const struct cus_setting *setting) {
         return;
     }
     load->given |= 1u << key;
-    if (key == CUS_STEP_KEY_MARKER) {
-        step->pattern = cus_pattern_new(setting->value, why, sizeof why);
-        step->shown.marker = step->pattern ? cus_pattern_text(step->pattern) : "";
-        step->shown.line = setting->line;
-        good = step->pattern && cus_pattern_sort_of(step->pattern) == CUS_PATTERN_NAME;
-        if (step->pattern && !good)
-            snprintf(why, sizeof why, "a marker is named by its kernel");
-        if (!good)
-            snprintf(error, sizeof error, "marker = %.100s: bad pattern: %s", setting->value, why);
-    } else {
-        good = cus_step_set(&step->shown, (enum cus_step_key)key, setting->value, error,
-                            sizeof error, &nearest);
-    }
-    if (!good)
+    if (key == CUS_STEP_KEY_MARKER)
+        set_marker(load, setting);
+    else if (!cus_step_set(&step->shown, (enum cus_step_key)key, setting->value, error,
+                           sizeof error, &nearest))
         tell_step(load, setting, nearest, error);
 }
 
@@ -294,7 +342,9 @@ struct cus_rules *cus_rules_load(bool secure, cus_problem_fn *problem, void *con
     struct load load = {.rules = new_rules(), .problem = problem, .context = context};
     /* The strongest source first. Loading options reports lines that could not be read. */
     for (int source = CUS_SOURCES - 1; load.rules && !secure && source >= 0; source--) {
-        cus_config_read((enum cus_source)source, load_setting, spoil_step, &load);
+        load.source = (enum cus_source)source;
+        load.file = NULL; /* the next source's may lie where the last one's lay */
+        cus_config_read_strongest(load.source, load_setting, spoil_step, &load);
         close_step(&load);
     }
     if (problems)
@@ -306,7 +356,8 @@ struct cus_rules *cus_rules_load_file(const char *path, cus_problem_fn *problem,
                                       int *problems) {
     struct load load = {.rules = new_rules(), .problem = problem, .context = context};
     if (load.rules) {
-        cus_config_read_file(path, true, load_setting, spoil_step, &load);
+        load.source = CUS_SOURCE_NAMED;
+        cus_config_read_named(path, true, load_setting, spoil_step, &load);
         close_step(&load);
     }
     if (problems)
@@ -332,6 +383,8 @@ void cus_rules_free(struct cus_rules *rules) {
 
 static bool matches(const struct cus_pattern *pattern, const struct cus_subject *subject) {
     return (subject->name && cus_pattern_matches(pattern, subject->name)) ||
+           (subject->base &&
+            cus_pattern_matches_names(pattern, subject->base, subject->qualified)) ||
            (subject->lib && cus_pattern_matches_lib(pattern, subject->lib)) ||
            (subject->call && cus_pattern_matches_api(pattern, subject->call));
 }
@@ -358,11 +411,26 @@ bool cus_rules_have(const struct cus_rules *rules, enum cus_pattern_sort sort) {
     return rules->sorts >> sort & 1;
 }
 
-const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled) {
-    for (const struct step *step = mangled ? rules->first_step : NULL; step; step = step->next)
-        if (cus_pattern_matches(step->pattern, mangled))
+const struct cus_step_rule *cus_rules_step_of(const struct cus_rules *rules,
+                                              const struct cus_subject *subject) {
+    for (struct step *step = rules->first_step; step; step = step->next)
+        if (matches(step->pattern, subject)) {
+            __atomic_store_n(&step->matched, true, __ATOMIC_RELAXED);
             return &step->shown;
+        }
     return NULL;
+}
+
+const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled) {
+    const struct cus_subject kernel = {.name = mangled};
+    return cus_rules_step_of(rules, &kernel);
+}
+
+bool cus_rules_step_matched(const struct cus_rules *rules, unsigned index) {
+    const struct step *step = rules->first_step;
+    while (step && index--)
+        step = step->next;
+    return step && __atomic_load_n(&step->matched, __ATOMIC_RELAXED);
 }
 
 void cus_rules_note(const struct cus_rules *rules, const struct cus_subject *subject) {
@@ -437,8 +505,8 @@ void cus_rules_drop(void) {
 }
 
 void cus_rules_announce(void) {
-    enum cus_mode mode = cus_options()->mode;
-    if (mode == CUS_MODE_OFF)
+    enum cus_mode mode = cus_options()->mode, graphs = cus_options_graphs(cus_options());
+    if (mode < CUS_MODE_PIECEWISE || (graphs == CUS_MODE_FULL_DECODE_ONLY && !cus_rules()->steps))
         return;
     for (const struct entry *entry = cus_rules()->first; entry; entry = entry->next)
         if (entry->shown.policy != CUS_POLICY_GRAPH)

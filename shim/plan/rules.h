@@ -10,9 +10,9 @@
  *
  * A pattern names kernels by name or by the file of their code, or (api:) memset and copy calls;
  * see plan/pattern.h.
- * Order: CUSPLICE_EAGER ("p1;p2"), the file of CUSPLICE_CONFIG, the user's file, the system's file;
- * within a file, as written. The [step] sections (plan/step.h) of the files are read in the same
- * order.
+ * Order: CUSPLICE_EAGER ("p1;p2"), the files of CUSPLICE_CONFIG from the last one on, the user's
+ * file, the system's file; each in front of those that it includes; within a file, as written. The
+ * [step] sections (plan/step.h) of the files are read in the same order.
  */
 #ifndef CUSPLICE_PLAN_RULES_H
 #define CUSPLICE_PLAN_RULES_H
@@ -59,26 +59,34 @@ struct cus_subject {
     const char *name; /* of a kernel, mangled */
     const char *lib;  /* of a kernel: name of the file with its code, no folders */
     const char *call; /* driver's symbol of a memset, copy or record; the others are NULL */
+    /* Of a kernel whose mangled name is not known (`name` is NULL): both or none. */
+    const char *base, *qualified;
 };
 /* The caller asks once per function or symbol. `behind`: what would decide without that rule and
  * those before it; -1: what decides. */
 struct cus_verdict cus_rules_ask(const struct cus_rules *rules, const struct cus_subject *subject,
                                  int behind);
-/* For a kernel by its name alone. */
+/* For a kernel by its mangled name alone. */
 struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *mangled);
 /* Is there any rule of that sort? */
 bool cus_rules_have(const struct cus_rules *rules, enum cus_pattern_sort sort);
 /* The [step] rule for which a kernel of this name is the marker; NULL: none. Asked once per
  * function. */
 const struct cus_step_rule *cus_rules_step(const struct cus_rules *rules, const char *mangled);
+/* The same for a kernel that is known otherwise; for tools. */
+const struct cus_step_rule *cus_rules_step_of(const struct cus_rules *rules,
+                                              const struct cus_subject *subject);
 /* A kernel or call came: notes all rules that match it, also those that did not decide. Below: has
  * rule `index` matched anything that came? */
 void cus_rules_note(const struct cus_rules *rules, const struct cus_subject *subject);
 bool cus_rules_matched(const struct cus_rules *rules, unsigned index);
+/* Has a kernel that is the marker of this step come? */
+bool cus_rules_step_matched(const struct cus_rules *rules, unsigned index);
 unsigned cus_rules_count(const struct cus_rules *rules);
 unsigned cus_rules_steps(const struct cus_rules *rules);
 
-/* Called once when the engine starts: warns if no rule at all keeps a kernel out of graphs. */
+/* Called once when the engine starts: warns if no rule at all keeps a kernel out of graphs, in a
+ * mode that makes them. */
 void cus_rules_announce(void);
 /* Forgets the rules of this process: the next call of cus_rules loads them anew. For
  * cus_engine_end. */
@@ -91,6 +99,8 @@ struct cus_rule {
     const char *pattern;
     const char *file; /* path, or the environment variable */
     int line;         /* 0: the environment */
+    enum cus_source source;
+    bool preset; /* it is from a preset */
 };
 /* NULL behind the last. */
 const struct cus_rule *cus_rules_get(const struct cus_rules *rules, unsigned index);
@@ -106,6 +116,11 @@ struct cus_rules *cus_rules_load(bool secure, cus_problem_fn *problem, void *con
 struct cus_rules *cus_rules_load_file(const char *path, cus_problem_fn *problem, void *context,
                                       int *problems);
 void cus_rules_free(struct cus_rules *rules);
+
+/* False. Tools that play traces set it: kernels may have names there that no compiler makes, such
+ * as demangled ones. So a pattern that the driver's names could not match counts: it is told as a
+ * notice for the files that the user names, and else not at all. */
+extern bool cus_rules_any_name;
 
 #ifdef __cplusplus
 }

@@ -52,6 +52,11 @@ void cus_engine_counters(struct cus_counters *out);
 /* Fills a report. `counters` must stay valid as long as the report. */
 void cus_engine_report(struct cus_report *report, const struct cus_counters *counters,
                        const char *(*api_name)(unsigned row));
+/* Calls `say` for each rule or group of rules that matched nothing, and for a mode whose steps no
+ * marker told of. At exit; for a program that issued ops. What is true of this process alone
+ * stands behind CUS_UNMET_OWN. */
+#define CUS_UNMET_OWN "; "
+void cus_engine_unmet(void (*say)(const char *text));
 /* Writes the segment list of the last whole step that used graphs into `text`, with a final NUL.
  * The list is a JSON array of strings ("graph 7", "eager NAME"). False, and an empty list: there
  * was no such step. */

@@ -26,6 +26,9 @@ static inline bool cus_recording(void) {
  * all streams; those from `from` on are recorded, up to but without `until` (0: no end). False:
  * nothing is recorded, and the log says why. */
 bool cus_record_start(const char *path, const char *facts, uint64_t from, uint64_t until);
+/* True: recording begins, or was to begin, behind the first step: at step `first`, while the
+ * program has had so many. */
+bool cus_record_began_late(uint64_t *had, uint64_t *first);
 /* Writes what is there and closes the file. At exit. Later records of other threads are lost. */
 void cus_record_end(void);
 /* Called in a forked child, which records nothing. */

@@ -86,6 +86,12 @@ void cus_record_step(void) {
         turn(CUS_RECORD_BEGIN);
 }
 
+bool cus_record_began_late(uint64_t *had, uint64_t *first) {
+    *had = __atomic_load_n(&steps, __ATOMIC_RELAXED);
+    *first = from;
+    return cus_recorder.running && from;
+}
+
 enum cus_record_due cus_record_due(void) {
     return (enum cus_record_due)__atomic_load_n(&due, __ATOMIC_ACQUIRE);
 }

@@ -150,25 +150,38 @@ TEST(Hostile, MessagesAreOneLine) {
 TEST(Hostile, ConfigurationsAreShownClean) {
     std::string path = Folder() + "/\x1b[2Jhostile.conf";
     WriteAll(path, "log_file = /tmp/\x1b]0;x\x07\nbad\x1b[2J = 1\n[rules]\n"
-                   "eager = a\x1b]2\xc2\x9b\xff*\n[step \x1b(x]\nmarker = b\x1b]3\n");
+                   "eager = lib:a\x1b]2\xc2\x9b\xff*\neager = a\x1b]2\xc2\x9b\xff*\n"
+                   "[step \x1b(x]\nmarker = b\xc2\x9b*3\n[step]\nmarker = b\x1b]3\n");
     const Environment set = {{"CUSPLICE_CONFIG", path}};
     for (const Strings &arguments :
          {Strings{"config", "--list"}, Strings{"config", "--list", "--json"},
           Strings{"config", "--check", path}, Strings{"config", "--check", path, "--json"},
           Strings{"config", "--explain", "a\x1b]2\xc2\x9b\xffz"},
           Strings{"config", "--explain", "a\x1b]2\xc2\x9b\xffz", "--json"},
+          Strings{"config", "--explain", "lib:a\x1b]2\xc2\x9b\xffz"},
+          Strings{"config", "--explain", "lib:a\x1b]2\xc2\x9b\xffz", "--json"},
+          Strings{"config", "--explain", "a\xc2\x9b\xffz"},
+          Strings{"config", "--explain", "a\xc2\x9b\xffz", "--json"},
           Strings{"run", "--", "/bin/true"}}) {
         Result r = Cusplice(arguments, set);
         ExpectPlain(r.out + r.err, arguments[1]);
         EXPECT_FALSE((r.out + r.err).empty() && arguments[0] == "config");
     }
     std::string list = Cusplice({"config", "--list"}, set).out;
-    for (const char *part : {"log_file = /tmp/?]0;x?       # ", "\neager = a?]2??*    # ",
-                             "\n[step ?(x]    # ", "\nmarker = b?]3\n"})
+    for (const char *part : {"\nlog_file = /tmp/?]0;x?\n# ", "\neager = lib:a?]2??*\n",
+                             "?[2Jhostile.conf:7\n[step ?(x]\n", "\nmarker = b?*3\n"})
         EXPECT_TRUE(Has(list, part)) << part << list;
-    std::string explained = Cusplice({"config", "--explain", "a\x1b]2\xc2\x9b\xffz"}, set).out;
-    EXPECT_TRUE(Has(explained, "full name  a?]2??z\n")) << explained;
-    EXPECT_TRUE(Has(explained, "rule       eager = a?]2??*    # ")) << explained;
+    std::string explained = Cusplice({"config", "--explain", "lib:a\x1b]2\xc2\x9b\xffz"}, set).out;
+    EXPECT_TRUE(Has(explained, "library    a?]2??z\n")) << explained;
+    EXPECT_TRUE(Has(explained, "rule       eager = lib:a?]2??*    # ")) << explained;
+    explained = Cusplice({"config", "--explain", "a\xc2\x9b\xffz"}, set).out;
+    EXPECT_TRUE(Has(explained, "full name  a??z\n")) << explained;
+    // No kernel has such a name.
+    std::string told = Cusplice({"config", "--check", path}, set).err;
+    EXPECT_TRUE(Has(told,
+                    ":5: eager = a?]2??*: matches nothing: no kernel's name has the character "
+                    "'?'\n"))
+        << told;
 }
 
 TEST(Hostile, ImportKeepsTheNameOfItsFile) {

@@ -87,4 +87,21 @@ TEST(Modes, TheInputIsNotReplacedByForceEither) {
     EXPECT_EQ(ReadFile(database), before_database);
 }
 
+// A trace that does not say by which settings it was recorded has those of here and now as its
+// baseline. What -c asks about is no part of them.
+TEST(WhatIf, FilesThatAreAskedAboutAreNotInTheBaseline) {
+    std::string database = Folder() + "/asked.sqlite", trace = Folder() + "/asked.cst";
+    ASSERT_EQ(Cusplice({"export", "--sqlite", database, golden}).Exit(), 0);
+    ASSERT_EQ(Cusplice({"import", "-o", trace, database}).Exit(), 0);
+    std::string one = Write("asked1.conf", "[rules]\neager = *\n");
+    std::string two = Write("asked2.conf", "[rules]\ngraph = *\n");
+    sim::Json none = Parse(Says({"whatif", "--format", "json", trace}));
+    sim::Json eager = Parse(Says({"whatif", "--format", "json", "-c", one, trace}));
+    sim::Json graph = Parse(Says({"whatif", "--format", "json", "-c", one, "-c", two, trace}));
+    EXPECT_EQ(none.Number("baseline.eager_by.rule"), 0);
+    EXPECT_EQ(eager.Number("baseline.eager_by.rule"), 0);
+    EXPECT_GT(eager.Number("whatif.eager_by.rule"), 0);
+    EXPECT_EQ(graph.Number("whatif.eager_by.rule"), 0) << "the later file is stronger";
+}
+
 } // namespace

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <sstream>
 
 #include "tests/launcher/launcher.h"
 
@@ -27,6 +30,143 @@ Result Simulated(Strings arguments, const Environment &more = {}) {
     Environment all = {{"CUSIM_LIB", "harness/sim/lib"}};
     all.insert(more.begin(), more.end());
     return RunProgram(argv, all);
+}
+
+// The lines that have the word.
+std::string Lines(const std::string &text, const std::string &word) {
+    std::istringstream in(text);
+    std::string line, out;
+    while (std::getline(in, line))
+        if (Has(line, word))
+            out += line + "\n";
+    return out;
+}
+
+TEST(RealLibrary, RulesThatMatchedNothingAreSaidOnceAndChangeNoStatus) {
+    const std::string mine = Write("mine.conf", "[rules]\neager = x_*\nnever_defer = lib:liby*\n");
+    const std::string one = Write("one.conf", "[rules]\neager = attention_decoder\n");
+    const std::string decode = "config/presets/decode.conf", program = "harness/decode/decode";
+    const std::string vllm = Write("vllm.conf", "[rules]\neager = flash*\neager = fmha*\n");
+    const std::string plain = program + " --prompt A --tokens 8";
+    const struct {
+        Strings options;
+        std::string heard;
+    } cases[] = {
+        {{"-c", decode}, ""},
+        {{"-c", decode, "-c", mine}, ""}, // one of all matched
+        {{"-c", mine}, "none of the 2 rules of " + mine + " matched a kernel"},
+        {{"-c", mine, "-c", vllm},
+         "none of the 4 rules of " + vllm + " and other files matched a kernel"},
+        {{"-c", one},
+         "eager = attention_decoder (" + one +
+             ":2) matched no kernel; the nearest kernel is attention_decode"},
+        {{"-c", mine, "-c", "decode"},
+         "none of the 2 rules of " + mine + " matched a kernel"}, // a preset
+        {{"-c", "vllm", "-c", "decode"}, ""},
+        {{"-c", decode, "--set", "eager=atention*"},
+         "eager = atention* (CUSPLICE_EAGER) matched no kernel; the nearest kernel is "
+         "attention_combine"},
+        {{"-c", decode, "--set", "eager=api:cuMemsetD16Async"},
+         "eager = api:cuMemsetD16Async (CUSPLICE_EAGER) matched no call"},
+        {{"-c", mine, "--set", "mode=eager"}, ""},
+        {{"-c", mine, "--set", "mode=observe"}, ""},
+    };
+    for (const auto &c : cases) {
+        Strings arguments = c.options;
+        // Two processes, of which each would say it.
+        arguments.insert(arguments.end(),
+                         {"--", "/bin/sh", "-c", plain + "; " + plain + "; exit 7"});
+        Result r = Simulated(arguments);
+        EXPECT_EQ(r.Exit(), 7) << r.err;
+        EXPECT_FALSE(Has(r.out, "cusplice")) << r.out;
+        EXPECT_EQ(Lines(r.err, "cusplice"), c.heard.empty() ? "" : "cusplice: " + c.heard + "\n");
+    }
+}
+
+// The user's own file is for all programs: it is judged where nothing was said for this one.
+TEST(RealLibrary, RulesOfTheUsersFileAreJudgedByThemselvesAlone) {
+    const std::string home = Folder() + "/standing";
+    ASSERT_TRUE(mkdir(home.c_str(), 0700) == 0 && mkdir((home + "/cusplice").c_str(), 0700) == 0);
+    const std::string user =
+        Write("standing/cusplice/cusplice.conf", "[rules]\neager = x_*\neager = y_*\n");
+    const Strings program = {"--", "harness/decode/decode", "--prompt", "A", "--tokens", "8"};
+    const struct {
+        Strings options;
+        std::string heard;
+    } cases[] = {
+        {{}, "cusplice: none of the 2 rules of " + user + " matched a kernel\n"},
+        {{"--set", "eager=attention_decode"}, ""},
+        {{"-c", "config/presets/decode.conf"}, ""},
+    };
+    for (const auto &c : cases) {
+        Strings arguments = c.options;
+        arguments.insert(arguments.end(), program.begin(), program.end());
+        Result r = Simulated(arguments, {{"XDG_CONFIG_HOME", home}});
+        EXPECT_EQ(Lines(r.err, "cusplice"), c.heard);
+    }
+}
+
+TEST(RealLibrary, AModeWithoutItsStepsIsSaid) {
+    const Strings program = {"--", "harness/decode/decode", "--prompt", "A", "--tokens", "8"};
+    const std::string wrong =
+        Write("step.conf", "mode = full_and_piecewise\n[rules]\neager = attention_decode\n"
+                           "[step]\nmarker = embeding\n");
+    const struct {
+        Strings options;
+        std::string heard;
+    } cases[] = {
+        {{"--set", "mode=full_decode_only"},
+         "mode full_decode_only needs a [step] section, and there is none: no step was a uniform "
+         "decode, and nothing went into graphs"},
+        {{"-c", "config/presets/decode.conf", "--set", "mode=full_and_piecewise"},
+         "mode full_and_piecewise needs a [step] section, and there is none: no step was a uniform "
+         "decode, and each step went as in mode piecewise"},
+        {{"-c", wrong},
+         "mode full_and_piecewise: no kernel was the marker of a [step] section (marker = "
+         "embeding, " +
+             wrong + ":5): no step was a uniform decode, and each step went as in mode piecewise"},
+        {{"-c", "decode-modes"}, ""},
+    };
+    for (const auto &c : cases) {
+        Strings arguments = c.options;
+        arguments.insert(arguments.end(), program.begin(), program.end());
+        Result r = Simulated(arguments);
+        EXPECT_EQ(r.Exit(), 0) << r.err;
+        EXPECT_EQ(Lines(r.err, "cusplice"), c.heard.empty() ? "" : "cusplice: " + c.heard + "\n");
+    }
+}
+
+TEST(RealLibrary, ARecordingWhoseStepsNeverCameIsSaid) {
+    auto record = [](const std::string &steps, const std::string &then) {
+        std::string trace = Folder() + "/steps." + steps + ".cst";
+        unlink(trace.c_str());
+        Strings argv = {"/bin/sh",
+                        "tools/sim-run",
+                        "--",
+                        "tools/cusplice",
+                        "record",
+                        "-o",
+                        trace,
+                        "--steps",
+                        steps,
+                        "-c",
+                        "config/presets/decode.conf",
+                        "--",
+                        "/bin/sh",
+                        "-c",
+                        "harness/decode/decode --prompt A --tokens 8; exit " + then};
+        return RunProgram(argv, {{"CUSIM_LIB", "harness/sim/lib"}});
+    };
+    Result r = record("3-4", "0");
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_EQ(Lines(r.err, "cusplice"), "");
+    r = record("5000-6000", "0");
+    EXPECT_EQ(r.Exit(), 3) << r.err;
+    EXPECT_EQ(Lines(r.err, "cusplice"), "cusplice: the trace holds nothing: it was to begin with "
+                                        "step 5000, and the program had 9 steps, counted from 0\n");
+    EXPECT_EQ(record("9-9", "0").Exit(), 3);
+    EXPECT_EQ(record("8-9", "0").Exit(), 0);
+    EXPECT_EQ(record("5000-6000", "7").Exit(), 7) << "the program's own status counts";
 }
 
 TEST(RealLibrary, AProgramWithLaunchesIsLeftInPeaceAndCounted) {
@@ -73,7 +213,9 @@ TEST(RealCache, TheSecondRunOfAnythingIsInGraphsFromItsSecondStep) {
     std::string text = kept.last.out.substr(0, kept.last.out.find("\ndecode:"));
     EXPECT_EQ(kept.Run(), 2);
     EXPECT_EQ(kept.last.out.substr(0, text.size()), text);
-    EXPECT_FALSE(Has(kept.last.err, "cusplice")) << kept.last.err;
+    const std::string of_x = "cusplice: eager = x (CUSPLICE_EAGER) matched no kernel; the nearest "
+                             "kernel is rope\n";
+    EXPECT_EQ(Lines(kept.last.err, "cusplice"), of_x) << kept.last.err;
     struct stat info;
     ASSERT_EQ(stat(kept.folder.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 07777, 0700u);
@@ -147,7 +289,7 @@ TEST(RealLibrary, AProgramWithTheAddressSanitizerRunsAsEver) {
         Result r = Simulated(arguments);
         EXPECT_EQ(r.Exit(), 0);
         EXPECT_EQ(r.out, plain.out);
-        EXPECT_EQ(r.err, "");
+        EXPECT_EQ(r.err, "cusplice: eager = x (CUSPLICE_EAGER) matched no kernel\n");
         EXPECT_FALSE(Has(ReadFile(stats), "\"graph_launches\": 0,")) << ReadFile(stats);
     }
     Result r = Simulated({"--set", "eager=x", "--", program, "leak"});

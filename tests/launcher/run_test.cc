@@ -103,6 +103,34 @@ TEST(Run, SettingsReachTheChild) {
     EXPECT_EQ(r.err, "");
 }
 
+TEST(Run, SeveralFilesReachTheChildInTheirOrder) {
+    std::string one = Write("one.conf", "hold_us = 60\n"), two = Write("t:w\\o.conf", "");
+    Strings run = {"run", "-c", one, "-c", two, "--", Target(), "env=CUSPLICE_CONFIG"};
+    Result r = Cusplice(run, {{"CUSPLICE_CONFIG", "/gone.conf"}, {"FAKE_SAYS", "exit 1 0"}});
+    EXPECT_EQ(r.out, "CUSPLICE_CONFIG=" + one + ":" + Folder() + "/t\\:w\\\\o.conf\n") << r.err;
+    EXPECT_EQ(r.err, "");
+    // A relative path is made absolute: the program may start elsewhere.
+    ASSERT_EQ(symlink(one.c_str(), "here.conf"), 0);
+    char here[4096];
+    ASSERT_TRUE(getcwd(here, sizeof here));
+    r = Cusplice({"run", "-c", "here.conf", "--", Target(), "env=CUSPLICE_CONFIG"}, kFine);
+    EXPECT_EQ(r.out, "CUSPLICE_CONFIG=" + std::string(here) + "/here.conf\n");
+    unlink("here.conf");
+    std::string bad = Write("bad_include.conf", "# x\ninclude = gone.conf\n");
+    r = Cusplice({"run", "-c", one, "-c", bad, "--", Target(), "out=started"}, kFine);
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_EQ(r.out, "");
+    EXPECT_TRUE(Has(r.err, bad + ":2: include = gone.conf: cannot be opened: No such file"))
+        << r.err;
+}
+
+TEST(Run, PatternsOfTheCommandLineStayApart) {
+    Result r = Cusplice({"run", "--set", "eager=a", "--set", "eager=b", "--set", "eager=c", "--",
+                         Target(), "env=CUSPLICE_EAGER"},
+                        kFine);
+    EXPECT_EQ(r.out, "CUSPLICE_EAGER=a;b;c\n");
+}
+
 // From a file, the environment and --set: the program runs, and the name now is said.
 TEST(Run, OldNamesOfSettingsWorkAndAreTold) {
     std::string config = Write("old.conf", "piece_first = 8\n");
@@ -322,6 +350,11 @@ TEST(Run, RefusesWhatIsWrongAndDoesNotStartTheProgram) {
         {{"--set", "hold_us=5"}, "--set: hold_us = 5: must be a whole number from 50 to 1000000"},
         {{"--set", "hold_us"}, "KEY=VALUE is expected"},
         {{"--set", "eager=[x"}, "CUSPLICE_EAGER: eager = [x: bad pattern: a [ without its ]"},
+        {{"--set", "eager=a b"}, "CUSPLICE_EAGER: eager = a b: matches nothing: "},
+        {{"--set", "eager=n::k"},
+         "CUSPLICE_EAGER: eager = n::k: matches nothing: a base name has no namespaces (nearest: "
+         "re:^n::k$)"},
+        {{"-c", ""}, "--config: the name of a file or preset is expected"},
         {{"--set"}, "--set: a value is missing"},
         {{"--stats", "/nowhere/at/all.json"}, "--stats /nowhere/at/all.json: No such file"},
         {{"--stat", "x"}, "unknown option --stat; the nearest is --stats"},
@@ -413,6 +446,36 @@ TEST(Afterwards, TellsWhatWasMissing) {
         EXPECT_EQ(r.out, "");
         EXPECT_TRUE(Has(r.err, c.heard)) << "wanted: " << c.heard << "\ngot: " << r.err;
         EXPECT_EQ(r.err.find('\n'), r.err.size() - 1) << "one line: " << r.err;
+    }
+}
+
+// What no process of a run met; the nearest kernel is one of each process.
+TEST(Afterwards, TellsWhatNoProcessMet) {
+    const std::string a = "unmet eager = a matched no kernel", b = "unmet eager = b matched none";
+    const std::string near = "; the nearest kernel is ";
+    const struct {
+        std::string says, heard;
+    } cases[] = {
+        {"on,exit 5 0," + a, "cusplice: eager = a matched no kernel\n"},
+        {"on,on,exit 5 0,exit 5 0," + a, ""},
+        {"on,on,exit 5 0," + a + near + "x,exit 0 0",
+         "cusplice: eager = a matched no kernel" + near + "x\n"},
+        {"on,on,exit 5 0," + a + near + "x,exit 5 0," + a + near + "y," + b,
+         "cusplice: eager = a matched no kernel" + near + "x\n"},
+        {"on,on,exit 5 0," + a, "cusplice: eager = a matched no kernel (as far as is known: 1 of 2 "
+                                "processes ended without "
+                                "their exit handlers)\n"},
+        {"on,exit 5 0,steps 84 5000", "cusplice: the trace holds nothing: it was to begin with "
+                                      "step 5000, and the program had 84 "
+                                      "steps, counted from 0\n"},
+        {"on,on,exit 5 0,exit 5 0,steps 84 5000,steps 5001 5000", ""},
+        {"on,exit 5 0,unmet ,unmet", ""},
+    };
+    for (const auto &c : cases) {
+        Result r = Cusplice({"run", "--", Target(), "exit=3"}, Says(c.says));
+        EXPECT_EQ(r.Exit(), 3);
+        EXPECT_EQ(r.out, "");
+        EXPECT_EQ(r.err, c.heard) << c.says;
     }
 }
 

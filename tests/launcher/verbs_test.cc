@@ -265,18 +265,16 @@ TEST(ConfigVerb, ListShowsValuesAndRulesAsTheyAre) {
         Cusplice({"config", "--list"},
                  {{"CUSPLICE_CONFIG", path}, {"CUSPLICE_WARMUP", "9"}, {"CUSPLICE_EAGER", "e"}});
     EXPECT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_TRUE(Has(r.out, "\nhold_us = 60                 # " + path +
-                               ":1; 50 .. 1000000; built-in: 1000\n"))
+    EXPECT_TRUE(Has(r.out, "\n# " + path + ":1; 50 .. 1000000; built-in: 1000\nhold_us = 60\n"))
         << r.out;
-    EXPECT_TRUE(
-        Has(r.out, "\nwarmup = 9                   # CUSPLICE_WARMUP; 1 .. 1000; built-in: 2\n"))
+    EXPECT_TRUE(Has(r.out, "\n# CUSPLICE_WARMUP; 1 .. 1000; built-in: 2\nwarmup = 9\n")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\n# built-in; 1 .. 65536\n#variants = 16384\n")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\n# CUSPLICE_EAGER\neager = e\n# " + path + ":3\neager = k*\n"))
         << r.out;
-    EXPECT_TRUE(Has(r.out, "\nvariants = 16384             # built-in; 1 .. 65536\n")) << r.out;
-    EXPECT_TRUE(Has(r.out, "eager = e    # CUSPLICE_EAGER\neager = k*    # " + path + ":3\n"))
-        << r.out;
-    for (unsigned i = 0; cus_options_row(i); i++)
-        EXPECT_TRUE(Has("\n" + r.out, std::string("\n") + cus_options_row(i)->key + " = "))
-            << cus_options_row(i)->key;
+    for (unsigned i = 0; cus_options_row(i); i++) {
+        const std::string key = cus_options_row(i)->key;
+        EXPECT_TRUE(Has(r.out, "\n#" + key + " =") || Has(r.out, "\n" + key + " =")) << key;
+    }
 }
 
 TEST(ConfigVerb, ListSaysWhichPlaceWon) {
@@ -290,10 +288,14 @@ TEST(ConfigVerb, ListSaysWhichPlaceWon) {
     Result r = Cusplice({"config", "--list"}, with);
     EXPECT_EQ(r.Exit(), 1) << "variants = 99999 is a problem";
     EXPECT_TRUE(Has(r.err, named + ":3: variants = 99999: must be")) << r.err;
-    EXPECT_TRUE(Has(r.out, "mode = off                   # CUSPLICE; ")) << r.out;
-    EXPECT_TRUE(Has(r.out, "hold_us = 80                 # " + named + ":2; ")) << r.out;
-    EXPECT_TRUE(Has(r.out, "warmup = 4                   # " + user + ":4; ")) << r.out;
-    EXPECT_TRUE(Has(r.out, "variants = 2                 # " + user + ":3; ")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\n# CUSPLICE; off, observe, eager, piecewise, full, full_decode_only, "
+                           "full_and_piecewise, verify; built-in: piecewise\nmode = off\n"))
+        << r.out;
+    EXPECT_TRUE(Has(r.out, "\n# " + named + ":2; 50 .. 1000000; built-in: 1000\nhold_us = 80\n"))
+        << r.out;
+    EXPECT_TRUE(Has(r.out, "\n# " + user + ":4; 1 .. 1000; built-in: 2\nwarmup = 4\n")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\n# " + user + ":3; 1 .. 65536; built-in: 16384\nvariants = 2\n"))
+        << r.out;
     r = Cusplice({"config", "--list", "--json"}, with);
     EXPECT_EQ(Json(r.out, "[(s['value'], s['file'], s['line']) for s in d['settings'] if s['key'] "
                           "in ('mode', 'hold_us', 'demote')]"),
@@ -306,11 +308,10 @@ TEST(ConfigVerb, ListShowsSteps) {
                                            "[step]\nmarker = other\ntokens = z\n");
     Result r = Cusplice({"config", "--list"}, {{"CUSPLICE_CONFIG", path}});
     EXPECT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_TRUE(Has(r.out, "\n[rules]\nuniform = u    # " + path + ":6\n\n[step decode]    # " +
-                               path +
-                               ":2\nmarker = k*\ntokens = x\ntokens_each = 1\nuniform = y == 1\n"
-                               "sizes = 1,2,8..64/8\n\n[step]    # " +
-                               path + ":8\nmarker = other\ntokens = z\ntokens_each = 1\n"))
+    EXPECT_TRUE(Has(r.out, "\n[rules]\n# " + path + ":6\nuniform = u\n\n# " + path +
+                               ":2\n[step decode]\nmarker = k*\ntokens = x\ntokens_each = "
+                               "1\nuniform = y == 1\nsizes = 1,2,8..64/8\n\n# " +
+                               path + ":8\n[step]\nmarker = other\ntokens = z\ntokens_each = 1\n"))
         << r.out;
     r = Cusplice({"config", "--list", "--json"}, {{"CUSPLICE_CONFIG", path}});
     EXPECT_EQ(Json(r.out, "d['rules'] == [{'policy': 'uniform', 'pattern': 'u', 'file': '" + path +
@@ -326,19 +327,19 @@ TEST(ConfigVerb, ExplainNamesTheRule) {
     std::string path = Write("explain.conf", "[rules]\ngraph = kernel_a\neager = kernel*\n");
     Environment with = {{"CUSPLICE_CONFIG", path}};
     Result r = Cusplice({"config", "--explain", "_ZN2ns8kernel_bIfEEvPT_"}, with);
-    EXPECT_EQ(r.out, "base name  kernel_b\nfull name  ns::kernel_b\npolicy     eager\n"
-                     "rule       eager = kernel*    # " +
+    EXPECT_EQ(r.out, "taken as   mangled name\nbase name  kernel_b\nfull name  ns::kernel_b\n"
+                     "policy     eager\nrule       eager = kernel*    # " +
                          path +
                          ":3\notherwise  none matches: the kernel may go into any graph\n"
                          "marker of  no step\n");
     r = Cusplice({"config", "--explain", "other"}, with);
-    EXPECT_EQ(r.out, "base name  other\nfull name  other\npolicy     graph\n"
+    EXPECT_EQ(r.out, "taken as   base name\nbase name  other\nfull name  other\npolicy     graph\n"
                      "rule       none matches: the kernel may go into any graph\n"
                      "marker of  no step\n");
     r = Cusplice({"config", "--explain", "other", "--json"}, with);
     EXPECT_EQ(Json(r.out, "list(d.items())[3:]"),
               "[('policy', 'graph'), ('rule', None), ('otherwise', None), ('marker_of', None), "
-              "('library', None), ('call', None)]\n");
+              "('library', None), ('call', None), ('taken_as', 'base name')]\n");
 }
 
 TEST(ConfigVerb, ExplainSaysWhatWouldDecideOtherwiseAndWhichStepItMarks) {
@@ -349,18 +350,21 @@ TEST(ConfigVerb, ExplainSaysWhatWouldDecideOtherwiseAndWhichStepItMarks) {
     Environment with = {{"CUSPLICE_CONFIG", path}, {"CUSPLICE_EAGER", "mangled:_ZN2ns8kernel_a*"}};
     Result r = Cusplice({"config", "--explain", "_ZN2ns8kernel_aIfEEvPT_"}, with);
     EXPECT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_EQ(r.out, "base name  kernel_a\nfull name  ns::kernel_a\npolicy     eager\n"
-                     "rule       eager = mangled:_ZN2ns8kernel_a*    # CUSPLICE_EAGER\n"
-                     "otherwise  graph = kernel_a    # " +
-                         path + ":2\nmarker of  [step decode]    # " + path + ":8\n");
+    EXPECT_EQ(
+        r.out,
+        "taken as   mangled name\nbase name  kernel_a\nfull name  ns::kernel_a\npolicy     eager\n"
+        "rule       eager = mangled:_ZN2ns8kernel_a*    # CUSPLICE_EAGER\n"
+        "otherwise  graph = kernel_a    # " +
+            path + ":2\nmarker of  [step decode]    # " + path + ":8\n");
     // By its base name the answer is another one, which is said to be unsure.
     r = Cusplice({"config", "--explain", "kernel_a"}, with);
-    EXPECT_EQ(r.out, "base name  kernel_a\nfull name  kernel_a\npolicy     graph\n"
-                     "rule       graph = kernel_a    # " +
-                         path + ":2\notherwise  uniform = kernel*    # " + path +
-                         ":4\nmarker of  [step]    # " + path +
-                         ":10\nnote       kernel_a is no mangled name: patterns of mangled names "
-                         "were compared with it as it stands\n");
+    EXPECT_EQ(r.out,
+              "taken as   base name\nbase name  kernel_a\nfull name  kernel_a\npolicy     graph\n"
+              "rule       graph = kernel_a    # " +
+                  path + ":2\notherwise  uniform = kernel*    # " + path +
+                  ":4\nmarker of  [step]    # " + path +
+                  ":10\nnote       kernel_a is no mangled name: patterns of mangled names "
+                  "were compared with it as it stands\n");
     r = Cusplice({"config", "--explain", "kernel_b", "--json"},
                  {{"CUSPLICE_CONFIG", path}, {"CUSPLICE_EAGER", "kernel_b"}});
     EXPECT_EQ(Json(r.out, "d['rule']['policy'], d['rule']['file'], d['rule']['line'], "
@@ -375,12 +379,14 @@ TEST(ConfigVerb, ExplainKnowsLibraries) {
     Environment with = {{"CUSPLICE_CONFIG", path}};
     Result r = Cusplice({"config", "--explain", "k", "--lib", "libnccl.so.2"}, with);
     EXPECT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_EQ(r.out, "base name  k\nfull name  k\nlibrary    libnccl.so.2\npolicy     never_defer\n"
+    EXPECT_EQ(r.out, "taken as   base name\nbase name  k\nfull name  k\nlibrary    "
+                     "libnccl.so.2\npolicy     never_defer\n"
                      "rule       never_defer = lib:libnccl*    # " +
                          path + ":3\notherwise  eager = k*    # " + path +
                          ":4\nmarker of  no step\n");
     r = Cusplice({"config", "--explain", "k"}, with);
-    EXPECT_EQ(r.out, "base name  k\nfull name  k\npolicy     eager\nrule       eager = k*    # " +
+    EXPECT_EQ(r.out, "taken as   base name\nbase name  k\nfull name  k\npolicy     eager\nrule     "
+                     "  eager = k*    # " +
                          path +
                          ":4\notherwise  none matches: the kernel may go into any graph\n"
                          "marker of  no step\n"
@@ -389,7 +395,8 @@ TEST(ConfigVerb, ExplainKnowsLibraries) {
     r = Cusplice({"config", "--explain", "safe_one"}, with);
     EXPECT_FALSE(Has(r.out, "note")) << "decided before: " << r.out;
     r = Cusplice({"config", "--explain", "lib:libnccl.so.2"}, with);
-    EXPECT_EQ(r.out, "library    libnccl.so.2\npolicy     never_defer\n"
+    EXPECT_EQ(r.out, "taken as   file name of a library or program\nlibrary    "
+                     "libnccl.so.2\npolicy     never_defer\n"
                      "rule       never_defer = lib:libnccl*    # " +
                          path +
                          ":3\notherwise  none matches: the kernel may go into any graph\n"
@@ -446,8 +453,8 @@ TEST(ConfigVerb, LibrariesAndCallsAreListedAndChecked) {
                                            "eager = api:cuMemcpyDtoDAsync\n");
     EXPECT_EQ(Cusplice({"config", "--check", path}).Exit(), 0);
     Result r = Cusplice({"config", "--list"}, {{"CUSPLICE_CONFIG", path}});
-    EXPECT_TRUE(Has(r.out, "\nnever_defer = lib:libnccl*    # " + path +
-                               ":2\neager = api:cuMemcpyDtoDAsync    # " + path + ":3\n"))
+    EXPECT_TRUE(Has(r.out, "\n# " + path + ":2\nnever_defer = lib:libnccl*\n# " + path +
+                               ":3\neager = api:cuMemcpyDtoDAsync\n"))
         << r.out;
     path = Write("sorts_bad.conf", "[rules]\nnever_defer = lib:lib/nccl*\n"
                                    "eager = api:cuMemcpyDtoDAsnc\n");
@@ -463,6 +470,186 @@ TEST(ConfigVerb, LibrariesAndCallsAreListedAndChecked) {
     r = Cusplice({"run", "-c", path, "--", "/bin/true"});
     EXPECT_NE(r.Exit(), 0);
     EXPECT_TRUE(Has(r.err, "nearest: cuMemcpyDtoDAsync")) << r.err;
+}
+
+// The forms in which profilers and people have a name.
+TEST(ConfigVerb, ExplainTakesEachFormOfAName) {
+    std::string path =
+        Write("forms.conf", "[rules]\nnever_defer = re:^ns::kernel$\neager = kernel\n"
+                            "uniform = lib:libnccl.so*\neager = mangled:_Z9*\n");
+    Environment with = {{"CUSPLICE_CONFIG", path}};
+    const struct {
+        std::string asked, taken_as, policy;
+    } forms[] = {
+        {"_ZN2ns6kernelIfEEvPT_i", "mangled name", "never_defer"},
+        {"void ns::kernel<float, 4>(float*, int)", "demangled name with arguments", "never_defer"},
+        {"ns::kernel<std::array<char*, 3ul>, (bool)1>", "demangled name with arguments",
+         "never_defer"},
+        {"ns::kernel", "name with namespaces", "never_defer"},
+        {"void (anonymous namespace)::kernel<4>(int)", "demangled name with arguments", "eager"},
+        {"kernel(float*, int)", "demangled name with arguments", "eager"},
+        {"kernel", "base name", "eager"},
+        {"other", "base name", "graph"},
+        {"lib:libnccl.so.2", "file name of a library or program", "uniform"},
+        {"lib:/usr/lib/libnccl.so.2", "path of a library or program: its file name counts",
+         "uniform"},
+    };
+    for (const auto &form : forms) {
+        Result r = Cusplice({"config", "--explain", form.asked}, with);
+        EXPECT_EQ(r.Exit(), 0) << r.err;
+        EXPECT_EQ(r.out.find("taken as   " + form.taken_as + "\n"), 0u) << r.out;
+        EXPECT_TRUE(Has(r.out, "policy     " + form.policy + "\n")) << form.asked << r.out;
+        r = Cusplice({"config", "--explain", form.asked, "--json"}, with);
+        EXPECT_EQ(Json(r.out, "d['taken_as'], d['policy']"),
+                  "('" + form.taken_as + "', '" + form.policy + "')\n");
+    }
+    Result r = Cusplice({"config", "--explain", "void ns::other<1>(int)"}, with);
+    EXPECT_TRUE(Has(r.out, "full name  ns::other\n")) << r.out;
+    EXPECT_TRUE(Has(r.out, "patterns of mangled names were not asked: ask by the mangled name\n"))
+        << r.out;
+    // By the base name alone it is eager.
+    r = Cusplice({"config", "--explain", "kernel"}, with);
+    EXPECT_TRUE(Has(r.out, "rules by namespaces come first and were compared with the base name "
+                           "alone: ask by the name with namespaces\n"))
+        << r.out;
+    r = Cusplice({"config", "--explain", "k", "--lib", "/opt/libnccl.so.2"}, with);
+    EXPECT_TRUE(Has(r.out, "library    libnccl.so.2\npolicy     uniform\n")) << r.out;
+}
+
+TEST(ConfigVerb, ExplainRefusesWhatIsNoName) {
+    const struct {
+        std::string asked, says;
+    } cases[] = {
+        {"", " is no name of a kernel"},
+        {"attention decode", "attention decode is no name of a kernel"},
+        {"<<<>>>", "<<<>>> is no name of a kernel"},
+        {"kernel(float", "kernel(float is no name of a kernel"},
+        {"7kernel", "7kernel is no name of a kernel"},
+        {"lib:/usr/lib/", "lib:/usr/lib/ is no name of a kernel"},
+        {"flash*", "flash* is a pattern; ask for a name\n"},
+        {"lib:libnccl*", "lib:libnccl* is a pattern; ask for a name\n"},
+        {"re:^nccl", "re:^nccl is a pattern; ask for a name\n"},
+        {"mangled:_Z1kv", "mangled:_Z1kv is a pattern; ask for a name: _Z1kv\n"},
+    };
+    for (const auto &c : cases) {
+        Result r = Cusplice({"config", "--explain", c.asked});
+        EXPECT_EQ(r.Exit(), 1) << c.asked;
+        EXPECT_EQ(r.out, "") << c.asked;
+        EXPECT_TRUE(Has(r.err, c.says)) << r.err;
+    }
+}
+
+// Settings, rules and steps, from all places, in one file that means the same.
+TEST(ConfigVerb, WhatListPrintsIsAFileThatMeansTheSame) {
+    std::string low =
+        Write("low.conf", "hold_us = 60\ncache_dir = /c d\n[rules]\neager = re:a ;b|c\n"
+                          "uniform = lib:lib # x\n[step one]\nmarker = k\nsizes = 1,4..8/2\n");
+    std::string high = Write("high.conf", "warmup = 5\ninclude = " + low +
+                                              "\n[rules]\ngraph = *_x\n"
+                                              "[step]\nmarker = mangled:_Z1k*\nuniform = x <= 3\n");
+    Environment with = {{"CUSPLICE_CONFIG", high},
+                        {"CUSPLICE_EAGER", "first;second*"},
+                        {"CUSPLICE_SUBMIT_NS", "7"},
+                        {"CUSPLICE_CACHE_DIR", ""}};
+    std::string text = Cusplice({"config", "--list"}, with).out;
+    std::string pasted = Write("pasted.conf", text);
+    // Without what the file names say.
+    const std::string what = "[(s['key'], s['value']) for s in d['settings']], [(r['policy'], "
+                             "r['pattern']) for r in d['rules']], [list(s.values())[:-2] for s in "
+                             "d['steps']]";
+    std::string before = Json(Cusplice({"config", "--list", "--json"}, with).out, what);
+    EXPECT_TRUE(Has(before, "('hold_us', '60')") && Has(before, "('submit_ns', '7')")) << before;
+    EXPECT_TRUE(Has(before, "('graph', '*_x'), ('eager', 're:a ;b|c'), ('uniform', 'lib:lib # x')"))
+        << before;
+    EXPECT_EQ(Json(Cusplice({"config", "--list", "--json"},
+                            {{"CUSPLICE_CONFIG", pasted}, {"CUSPLICE_CACHE_DIR", ""}})
+                       .out,
+                   what),
+              before);
+    EXPECT_TRUE(Has(text, "#   " + low + ", included by " + high + ":2\n#   " + high + "\n"))
+        << text;
+    // What nobody set stays unset: a line `live = no` would be the user's word.
+    EXPECT_TRUE(Has(text, "\n#live = no\n")) << text;
+    Result r = Cusplice({"config", "--check", pasted});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+}
+
+TEST(ConfigVerb, SeveralFilesAndPresetsByName) {
+    std::string one = Write("one.conf", "hold_us = 60\nwarmup = 6\n[rules]\neager = k\n");
+    std::string two = Write("two.conf", "hold_us = 70\n[rules]\ngraph = k\n");
+    Result r = Cusplice({"config", "--list", "-c", one, "-c", two});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.out, "\nhold_us = 70\n") && Has(r.out, "\nwarmup = 6\n")) << r.out;
+    EXPECT_TRUE(Has(r.out, ":3\ngraph = k\n# " + one + ":4\neager = k\n")) << r.out;
+    r = Cusplice({"config", "--explain", "k", "-c", two, "-c", one});
+    EXPECT_TRUE(Has(r.out, "policy     eager\n")) << r.out;
+    std::string presets = Folder() + "/install/share/cusplice/presets";
+    ASSERT_EQ(system(("mkdir -p " + presets).c_str()), 0);
+    Write("install/share/cusplice/presets/nccl.conf", "[rules]\nnever_defer = nccl*\n");
+    Write("install/share/cusplice/presets/vllm.conf", "include = nccl\n[rules]\neager = flash*\n");
+    r = Cusplice({"config", "--list", "-c", "vllm", "-c", one});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.out, "#   " + presets + "/nccl.conf, included by " + presets +
+                               "/vllm.conf:1\n#   " + presets + "/vllm.conf\n#   " + one + "\n"))
+        << r.out;
+    EXPECT_TRUE(Has(r.out, "eager = k\n# " + presets + "/vllm.conf:3\neager = flash*\n# " +
+                               presets + "/nccl.conf:2\nnever_defer = nccl*\n"))
+        << r.out;
+    r = Cusplice({"run", "-c", "vlm", "--", Target(), "out=started"});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_EQ(r.out, "");
+    EXPECT_EQ(r.err,
+              "cusplice: --config vlm: there is no such file and no such preset; the nearest "
+              "preset is vllm\n");
+    EXPECT_EQ(Cusplice({"config", "--check", "vllm"}).out, presets + "/vllm.conf: ok\n");
+    EXPECT_EQ(Cusplice({"config", "--check", one, "-c", two}).Exit(), 2);
+}
+
+TEST(ConfigVerb, CheckFollowsIncludesAndTellsWhatIsHardlyMeant) {
+    std::string bad = Write("included.conf", "hold_us = 1\n[rules]\neager = a b\n");
+    std::string path = Write("odd.conf", "log = warn,garph:debug\nhold_us = 60\nhold_us = 70\n"
+                                         "include = included.conf\ninclude = gone.conf\n"
+                                         "stats = /tmp/x # y\n[rules]\neager = a\ngraph = *\n"
+                                         "eager = b\nnever_defer = lib:c\neager = a\n"
+                                         "eager = api:*\neager = api:cuMemsetD8Async\n");
+    Result r = Cusplice({"config", "--check", path});
+    EXPECT_EQ(r.Exit(), 1);
+    std::string at = "cusplice: " + path;
+    EXPECT_EQ(
+        r.err,
+        at + ":1: log = warn,garph:debug: no line has the domain 'garph' (nearest: graph)\n" + at +
+            ":3: hold_us is in line 2, too: this line counts\n" + at +
+            ":5: include = gone.conf: cannot be opened: No such file or directory\n" + at +
+            ":6: stats = /tmp/x # y: nothing behind a value is a comment, which stands on a line "
+            "of its own\n" +
+            at +
+            ":9: graph = *: matches every kernel, so that 3 rules behind it never decide, from " +
+            path + ":10 on\n" + at + ":12: eager = a: never decides: " + path +
+            ":8 has the same pattern\n" + at +
+            ":13: eager = api:*: matches every call, so that 1 rule behind it never decides, "
+            "from " +
+            path + ":14 on\ncusplice: " + bad +
+            ":1: hold_us = 1: must be a whole number from 50 to " + "1000000\ncusplice: " + bad +
+            ":3: eager = a b: matches nothing: a kernel's name has no blanks, and a rule has one "
+            "pattern\n");
+    std::string fine = Write("fine.conf", "log = warn,graph:debug\nhold_us = 60\n[rules]\n"
+                                          "graph = *\n");
+    r = Cusplice({"config", "--check", fine});
+    EXPECT_EQ(r.out, fine + ": ok\n");
+    EXPECT_EQ(r.err, "");
+    // Notices alone: the file is good.
+    r = Cusplice({"config", "--check", Write("twice.conf", "hold_us = 60\nhold_us = 70\n")});
+    EXPECT_EQ(r.Exit(), 0);
+    EXPECT_TRUE(Has(r.err, ":2: hold_us is in line 1, too: this line counts\n")) << r.err;
+}
+
+TEST(ConfigVerb, CheckShowsNoByteThatATerminalObeys) {
+    std::string path = Write("bytes.conf", "m\x1b]0;x\x07 = 1\n[rules]\neager = a\x1b[31mb\xff\n");
+    Result r = Cusplice({"config", "--check", path});
+    EXPECT_EQ(r.Exit(), 1);
+    for (char c : r.err)
+        EXPECT_TRUE(c == '\n' || (c >= ' ' && c < 0x7f)) << (int)c;
+    Json(Cusplice({"config", "--check", path, "--json"}).out, "d['problems'][0]['text']");
 }
 
 } // namespace

@@ -245,6 +245,24 @@ TEST(Recording, ChosenStepsAlone) {
     ASSERT_TRUE(read->trace) << read->error;
     EXPECT_EQ(read->model->n_steps, 3u);
     EXPECT_EQ(read->trace->ops, 3000u);
+    EXPECT_EQ(run.result.err.find("holds nothing"), std::string::npos) << run.result.err;
+}
+
+// Without a launcher the log says it.
+TEST(Recording, StepsThatNeverCameAreSaid) {
+    for (const char *from : {"20", "5000"}) {
+        Setting setting = Recorded(NewPath());
+        setting.env["CUSPLICE_RECORD_FROM"] = from;
+        setting.args = {"--steps", "20"};
+        Outcome run = RunCase(CaseOf("launch_bound"), setting);
+        EXPECT_EQ(run.result.status, 0) << run.Describe();
+        EXPECT_NE(run.result.err.find("warn trace: the trace holds nothing: it was to begin with "
+                                      "step " +
+                                      std::string(from) +
+                                      ", and the program had 20 steps, counted from 0\n"),
+                  std::string::npos)
+            << run.result.err;
+    }
 }
 
 TEST(Recording, FileThatIsThereIsLeftAlone) {

@@ -117,10 +117,42 @@ TEST(Why, GoesWhereTheLogGoes) {
 TEST(Why, SaysNothingWhereItIsNotAskedOrNothingWasDone) {
     std::map<std::string, std::string> env = kEnv;
     env.erase("CUSPLICE_WHY");
+    env["CUSPLICE_EAGER"] = "attention_decode";
     EXPECT_EQ(Decode(true, env).result.err, "");
     env = kEnv;
     env["CUSPLICE_MODE"] = "off";
     EXPECT_EQ(Decode(true, env).result.err, "");
+}
+
+// Without a launcher each process says it in its own log, unless the report has it.
+TEST(Why, RulesThatMatchedNothingAreSaidUnasked) {
+    std::map<std::string, std::string> env = kEnv;
+    env.erase("CUSPLICE_WHY");
+    Outcome plain = Decode(false), run = Decode(true, env);
+    EXPECT_SAME(kDecode, plain, run);
+    std::string err = run.result.err, said;
+    for (size_t at; (at = err.find("cusplice[")) != std::string::npos;) {
+        size_t text = err.find("] ", at), end = err.find('\n', at);
+        said += err.substr(text + 2, end - text - 1);
+        err.erase(at, end + 1 - at);
+    }
+    EXPECT_EQ(err, plain.result.err);
+    EXPECT_EQ(said, "warn rules: eager = atention* (CUSPLICE_EAGER) matched no kernel; the nearest "
+                    "kernel is attention_combine\n"
+                    "warn rules: eager = graph_of_nothing (CUSPLICE_EAGER) matched no kernel; the "
+                    "nearest kernel is attention_combine\n");
+    env["CUSPLICE_LOG"] = "error";
+    EXPECT_EQ(Decode(true, env).result.err, plain.result.err);
+    // These launches pass, and yet rules are asked about their kernels.
+    Setting setting;
+    setting.preload = true;
+    setting.args = {"--steps", "10"};
+    setting.env = {{"CUSPLICE_EAGER", "no_such_kernel"}};
+    run = RunCase(CaseOf("ptds"), setting);
+    EXPECT_NE(run.result.err.find("eager = no_such_kernel (CUSPLICE_EAGER) matched no kernel; the "
+                                  "nearest kernel is chain\n"),
+              std::string::npos)
+        << run.result.err;
 }
 
 // The engine runs as ever, but that is no reason: what the user asked for is.

@@ -1,6 +1,9 @@
 /*
  * `cusplice config --list`: the configuration that a program started here and now would find.
  * verb_config.c calls it. It never changes a setting.
+ *
+ * What it prints is a file with the same meaning: places are comments on lines of their own, and
+ * what nobody set is a comment, too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,16 +111,16 @@ static void free_places(struct places *places) {
 
 static void print_setting(const struct cus_option_row *row, const char *value, const char *allowed,
                           const char *file, int line) {
-    char text[4200];
-    size_t room = (size_t)snprintf(text, sizeof text, "%s = %s", row->key, value);
-    clean_cell(stdout, text, room > 28 ? clean_columns(text) : 28);
-    clean_print(stdout, " # %s", file ? file : "built-in");
+    /* What the launcher offers would become the user's word in a file. */
+    bool set = file && strcmp(file, CUS_CACHE_OFFERED) != 0;
+    clean_print(stdout, "# %s", file ? file : "built-in");
     if (line)
         printf(":%d", line);
     printf("; %s", allowed);
     if (strcmp(value, row->value) != 0)
         printf("; built-in: %s", *row->value ? row->value : "none");
-    printf("\n");
+    clean_print(stdout, "\n");
+    clean_print(stdout, "%s%s = %s\n", set ? "" : "#", row->key, value);
 }
 
 static void json_setting(struct cus_json *json, const struct cus_option_row *row, const char *value,
@@ -151,14 +154,26 @@ static void list_settings(struct cus_json *json, int *problems) {
     cus_options_free(&options);
 }
 
+/* On a line of its own: behind a value it would belong to the value. */
+static void print_place_above(const char *file, int line) {
+    clean_print(stdout, "# %s", file);
+    if (line)
+        printf(":%d", line);
+    printf("\n");
+}
+
 static void print_rules(const struct cus_rules *rules) {
+    const struct cus_rule *rule;
     printf("\n[rules]\n");
-    for (unsigned i = 0; cus_rules_get(rules, i); i++)
-        cli_config_print_rule(cus_rules_get(rules, i));
+    for (unsigned i = 0; (rule = cus_rules_get(rules, i)); i++) {
+        print_place_above(rule->file, rule->line);
+        clean_print(stdout, "%s = %s\n", cus_policy_name(rule->policy), rule->pattern);
+    }
     for (unsigned i = 0; cus_rules_step_get(rules, i); i++) {
         const struct cus_step_rule *step = cus_rules_step_get(rules, i);
         printf("\n");
-        cli_config_print_step(step);
+        print_place_above(step->file, step->line);
+        clean_print(stdout, "[step%s%s]\n", *step->name ? " " : "", step->name);
         for (int key = 0; key < CUS_STEP_KEYS; key++) {
             char room[CUS_STEP_SHOWN];
             const char *value = step_value(step, key, room);
@@ -166,6 +181,37 @@ static void print_rules(const struct cus_rules *rules) {
                 clean_print(stdout, "%s = %s\n", cus_step_keys[key], value);
         }
     }
+}
+
+/* ---- files ---- */
+
+static void print_file(void *context, const char *path, const char *by, int line) {
+    unsigned *n = context;
+    if (!(*n)++)
+        printf("# files, the later one stronger:\n");
+    clean_print(stdout, "#   %s", path);
+    if (by)
+        clean_print(stdout, ", included by %s:%d", by, line);
+    printf("\n");
+}
+
+static void json_file(void *json, const char *path, const char *by, int line) {
+    cus_json_open(json, NULL, '{');
+    cus_json_text(json, "file", path);
+    cus_json_text(json, "included_by", by);
+    cus_json_integer(json, "line", line);
+    cus_json_close(json, '}');
+}
+
+static void list_files(struct cus_json *json) {
+    unsigned n = 0;
+    if (json)
+        cus_json_open(json, "files", '[');
+    for (int source = CUS_SOURCE_SYSTEM; source <= CUS_SOURCE_NAMED; source++)
+        cus_config_list_files((enum cus_source)source, json ? json_file : print_file,
+                              json ? (void *)json : &n);
+    if (json)
+        cus_json_close(json, ']');
 }
 
 static void json_rules(struct cus_json *json, const struct cus_rules *rules) {
@@ -183,10 +229,11 @@ int cli_config_list(bool as_json) {
     struct cus_json top = json_to(stdout, CUS_JSON_INDENTED), *json = as_json ? &top : NULL;
     int problems = 0;
     struct cus_rules *rules;
-    if (json) {
+    if (json)
         cus_json_open(json, NULL, '{');
+    list_files(json);
+    if (json)
         cus_json_open(json, "settings", '[');
-    }
     list_settings(json, &problems);
     rules = cus_rules_load(false, cli_problem, &problems, NULL);
     if (json)

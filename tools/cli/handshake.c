@@ -16,7 +16,11 @@
 
 struct tally {
     unsigned there, loaded, on, off, exits;
+    unsigned busy; /* processes with ops */
     unsigned long long ops, graphs;
+    /* Of those that were to be recorded from a later step on: how many had that step. */
+    unsigned late, reached;
+    unsigned long long steps, from; /* of the one with the most steps */
     struct cli_verified verified;
 };
 
@@ -25,6 +29,12 @@ enum { FOUND = 16, LINE = 1024 };
 /* What was found beside the library, each thing once, however many processes say it. */
 struct found {
     unsigned n;
+    char texts[FOUND][LINE];
+};
+
+/* What a process did not meet. It counts for the run if no process met it. */
+struct unmet {
+    unsigned n, said[FOUND];
     char texts[FOUND][LINE];
 };
 
@@ -64,8 +74,15 @@ static void count_line(struct tally *tally, const char *line) {
     tally->off += strcmp(word, "off") == 0;
     if (strcmp(word, "exit") == 0 && fields == 4) {
         tally->exits++;
+        tally->busy += ops > 0;
         tally->ops += ops;
         tally->graphs += graphs;
+    }
+    if (strcmp(word, "steps") == 0 && fields == 4) {
+        tally->late++;
+        tally->reached += ops > graphs;
+        tally->steps = ops > tally->steps ? ops : tally->steps;
+        tally->from = graphs;
     }
     if (strcmp(word, "verified") == 0 && fields == 4) {
         tally->verified.launches += ops;
@@ -98,6 +115,57 @@ static void note_found(struct found *found, const char *line) {
                 return;
         found->n++;
     }
+}
+
+/* How much of it two processes say alike: the nearest kernel is one of their own. */
+static size_t bytes_alike(const char *text) {
+    const char *own = strstr(text, CUS_UNMET_OWN);
+    return own ? (size_t)(own - text) : strcspn(text, "\n");
+}
+
+static void note_unmet(struct unmet *unmet, const char *line) {
+    char word[16];
+    int text = 0;
+    if (sscanf(line, "%*d %15s %n", word, &text) != 1 || !text || strcmp(word, "unmet") != 0 ||
+        !line[text])
+        return;
+    size_t alike = bytes_alike(line + text);
+    unsigned at = 0;
+    while (at < unmet->n && (bytes_alike(unmet->texts[at]) != alike ||
+                             memcmp(unmet->texts[at], line + text, alike) != 0))
+        at++;
+    if (at == FOUND)
+        return;
+    if (at == unmet->n) {
+        snprintf(unmet->texts[at], LINE, "%.*s", (int)strcspn(line + text, "\n"), line + text);
+        unmet->n++;
+    }
+    unmet->said[at]++;
+}
+
+static void say_unmet(const struct unmet *unmet, const struct tally *tally) {
+    unsigned lost = tally->on > tally->exits ? tally->on - tally->exits : 0;
+    for (unsigned i = 0; i < unmet->n; i++) {
+        if (unmet->said[i] < tally->busy)
+            continue;
+        if (lost)
+            cli_say("%s (as far as is known: %u of %u processes ended without their exit handlers)",
+                    unmet->texts[i], lost, tally->on);
+        else
+            cli_say("%s", unmet->texts[i]);
+    }
+}
+
+/* True: the steps that were to be recorded never came. */
+static bool is_missed(const struct tally *tally) {
+    return tally->late && !tally->reached && tally->ops;
+}
+
+static void say_missed(const struct tally *tally) {
+    if (is_missed(tally))
+        cli_say("the trace holds nothing: it was to begin with step %llu, and the program had %llu "
+                "steps, counted from 0",
+                tally->from, tally->steps);
 }
 
 static void say_never_up(const char *program, bool there, bool mode_off) {
@@ -147,9 +215,11 @@ bool cli_handshake_report(const char *program, bool mode_off, struct cli_verifie
     FILE *lines = fopen(file, "r");
     char line[CUS_HANDSHAKE_LINE + 1];
     static struct found found;
+    static struct unmet unmet;
     while (lines && fgets(line, sizeof line, lines)) {
         count_line(&tally, line);
         note_found(&found, line);
+        note_unmet(&unmet, line);
     }
     if (lines)
         fclose(lines);
@@ -157,6 +227,9 @@ bool cli_handshake_report(const char *program, bool mode_off, struct cli_verifie
     say_tally(&tally, program, mode_off);
     for (unsigned i = 0; i < found.n; i++)
         cli_say("%s", found.texts[i]);
+    say_unmet(&unmet, &tally);
+    say_missed(&tally);
     *verified = tally.verified;
+    verified->missed = is_missed(&tally);
     return tally.ops > 0;
 }

@@ -20,8 +20,11 @@
  *   PID front | behind FILE   another interposer stands in front of the library, or behind it
  *   PID led FILE          an object was bound past the library, and is led to it
  *   PID passes WHY        nothing is deferred any more
+ *   PID unmet TEXT        what the user asked for and the program gave no occasion to
+ *   PID steps HAD FROM    recording was to begin with step FROM; the program had so many
  */
 
+#define CUS_UNMET_OWN "; "         /* as in shim/stream/engine.h */
 enum { CUS_HANDSHAKE_LINE = 512 }; /* bytes of a line at most, as in shim/hook/handshake.h */
 
 /* Makes the file and names it in the environment. False: there is none, and nothing can be said
@@ -31,6 +34,7 @@ bool cli_handshake_begin(void);
  * library never came up or saw nothing, and why. False: so it is, or there was no file. */
 struct cli_verified {
     unsigned long long launches, different;
+    bool missed; /* the steps that were to be recorded never came */
 };
 bool cli_handshake_report(const char *program, bool mode_off, struct cli_verified *verified);
 /* Removes it, silently: the program was never started. */

@@ -25,10 +25,18 @@ void cli_print_template(void) {
         "# Every setting of cusplice with its built-in value. Made by: cusplice config --template\n"
         "#\n"
         "# A later place wins: /etc/cusplice.conf, $XDG_CONFIG_HOME/cusplice/cusplice.conf, the "
-        "file that\n"
-        "# CUSPLICE_CONFIG (or cusplice run -c) names, the environment (CUSPLICE_<KEY>, or "
-        "cusplice run --set).\n"
-        "# A comment is a line that begins with # or ;.\n");
+        "files that\n"
+        "# CUSPLICE_CONFIG (FILE:FILE, or cusplice run -c FILE -c FILE) names, the environment "
+        "(CUSPLICE_<KEY>, or\n"
+        "# cusplice run --set). A comment is a line that begins with # or ;, and nothing behind a "
+        "value is one.\n"
+        "#\n"
+        "# include = NAME takes in another file, relative to this one, or a preset (vllm, nccl). "
+        "This file is stronger\n"
+        "# than those that it includes, and a later include is stronger than an earlier one; the "
+        "rules of the stronger\n"
+        "# file are asked first.\n"
+        "#   include = vllm\n");
     for (unsigned i = 0; (row = cus_options_row(i)); i++) {
         cus_options_allowed(i, allowed, sizeof allowed);
         printf("\n");
@@ -55,7 +63,10 @@ void cli_print_template(void) {
            "mangled:GLOB on the\n"
            "# name as the driver has it; lib:GLOB on the file name of the library or program that "
            "the kernel is\n"
-           "# from; or api:GLOB on the driver's name of a memset, copy or record.\n"
+           "# from; or api:GLOB on the driver's name of a memset, copy or record. What can match "
+           "no name "
+           "is refused:\n"
+           "# comments behind a pattern, blanks, template arguments and namespaces in a glob.\n"
            "[rules]\n"
            "#eager = attention_decode\n"
            "#never_defer = lib:libnccl*\n"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/cli/config.h"
+#include "tools/cli/config_name.h"
 
 enum { EXIT_BAD = 2 };
 
@@ -27,6 +28,8 @@ static const char help[] =
     "lib:FILE, for\n"
     "                        all kernels of a library or program; or api:CALL, for a memset, "
     "copy or record\n"
+    "  -c, --config FILE     behind --list or --explain: as for cusplice run, several times if "
+    "wanted\n"
     "      --lib FILE        behind --explain KERNEL: the library or program that the kernel is "
     "from\n"
     "      --json            behind one of these: the answer as JSON\n"
@@ -78,6 +81,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
                                          CLI_TEXT("check", 0, &check),
                                          CLI_TEXT("explain", 0, &explain),
                                          CLI_TEXT("lib", 0, &lib),
+                                         CLI_CONFIG,
                                          CLI_FLAG("json", &json),
                                          CLI_FLAG("template", &template),
                                          {0}};
@@ -92,10 +96,12 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         return status;
     if (is_missing(check) || is_missing(explain) || words.n ||
         list + template + !!check + !!explain != 1 || (json && template) ||
-        (lib && !is_kernel(explain))) {
+        (cli_config_given() && !list && !explain) || (lib && !is_kernel(explain))) {
         cli_say("usage: cusplice %s", self->synopsis);
         return EXIT_BAD;
     }
+    if (!cli_config_use())
+        return EXIT_BAD;
     if (list)
         return cli_config_list(json);
     if (check)
@@ -108,7 +114,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_config = {
     "config",
-    "config --list | --check FILE | --explain KERNEL [--lib FILE] [--json] | --template",
+    "config --list | --check FILE | --explain KERNEL [--lib FILE] [-c FILE]... [--json] | "
+    "--template",
     "show and check settings, rules and steps",
     help,
     run,

@@ -42,7 +42,8 @@ static const char help[] =
     "                      the library puts it, and what a replay cannot do again is said\n"
     "  -c, --config FILE, --set KEY=VALUE, --stats FILE, --why, -h, --help: as for cusplice run\n"
     "\n"
-    "Exit status: as for cusplice run.\n";
+    "Exit status: as for cusplice run; 3 where PROGRAM's is 0 and it ended before the first of "
+    "the steps A-B.\n";
 
 static const char *output; /* of -o */
 static bool replayable;
@@ -125,6 +126,13 @@ static void pack_trace(void) {
         cli_say("the trace stays as it is, not packed: %s", error);
 }
 
+enum { EXIT_NOTHING = 3 }; /* as for cusplice verify */
+
+static int judge(bool seen, const struct cli_verified *found) {
+    (void)seen;
+    return found->missed ? EXIT_NOTHING : 0;
+}
+
 static const struct cli_option options[] = {
     CLI_TEXT("output", 'o', &output),
     CLI_OPTION("steps", 0, take_steps, NULL),
@@ -140,12 +148,13 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         return status;
     if ((replayable && !cli_run_set("record_replayable", "yes")) || !choose_output(program[0]))
         return CLI_EXIT_REFUSED;
-    return cli_run_start(program, replayable ? pack_trace : NULL, NULL);
+    return cli_run_start(program, replayable ? pack_trace : NULL, judge);
 }
 
 const struct cli_verb cli_verb_record = {
     "record",
-    "record [-o FILE] [--steps A-B] [--gpu-times] [--replayable] [-c FILE] [--set KEY=VALUE]... -- "
+    "record [-o FILE] [--steps A-B] [--gpu-times] [--replayable] [-c FILE]... [--set KEY=VALUE]... "
+    "-- "
     "PROGRAM "
     "ARGS...",
     "run a program and leave a trace of what it asked of the GPU",

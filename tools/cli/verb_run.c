@@ -18,6 +18,7 @@
 #include "shim/plan/rules.h"
 #include "tools/cli/cache_home.h"
 #include "tools/cli/child.h"
+#include "tools/cli/config_name.h"
 #include "tools/cli/handshake.h"
 #include "tools/cli/library.h"
 
@@ -34,7 +35,10 @@ static const char help[] =
     "second step on. A cache_dir that is set wins; --set cache_dir= switches it off.\n"
     "\n"
     "  -c, --config FILE   settings and rules, stronger than /etc/cusplice.conf and the user's "
-    "file\n"
+    "file. FILE may be the\n"
+    "                      name of a preset (vllm, nccl). May be given several times: all rules "
+    "hold, and of two files\n"
+    "                      the later one is stronger\n"
     "      --set KEY=VALUE one setting, stronger than any file (cusplice config --list names the "
     "keys);\n"
     "                      --set eager=PATTERN adds an eager rule in front of all others\n"
@@ -65,15 +69,18 @@ bool cli_run_set(const char *key, const char *value) {
 static bool add_eager(const char *pattern) {
     static unsigned given;
     const char *before = getenv("CUSPLICE_EAGER");
-    size_t bytes = strlen(pattern) + (before ? strlen(before) : 0) + 2;
+    size_t bytes = strlen(pattern) + (before ? strlen(before) : 0) + 3;
     char *list = malloc(bytes), *old = strdup(before ? before : "");
     size_t keep = 0;
     if (!list || !old)
         return false;
-    for (unsigned i = 0; i < given; i++)
-        keep += strcspn(old + keep, ";") + 1;
-    snprintf(list, bytes, "%.*s%s%s%s", (int)keep, old, pattern,
-             old[keep ? keep - 1 : 0] ? ";" : "", old + keep);
+    for (unsigned i = 0; i < given; i++) {
+        keep += strcspn(old + keep, ";");
+        keep += old[keep] != 0;
+    }
+    bool apart = !keep || old[keep - 1] == ';';
+    snprintf(list, bytes, "%.*s%s%s%s%s", (int)keep, old, apart ? "" : ";", pattern,
+             old[keep] ? ";" : "", old + keep);
     given++;
     bool done = setenv("CUSPLICE_EAGER", list, 1) == 0;
     free(old);
@@ -143,7 +150,7 @@ bool cli_run_take_path(const struct cli_option *self, const char *value) {
 }
 
 static const struct cli_option run_options[] = {
-    CLI_OPTION("config", 'c', cli_run_take_path, "config"),
+    CLI_CONFIG,
     CLI_OPTION("set", 0, take_set, NULL),
     CLI_OPTION("stats", 0, take_stats, NULL),
     {.name = "why", .take = cli_run_take, .to = "why"},
@@ -157,6 +164,8 @@ int cli_run_read(const struct cli_verb *self, int argc, char **argv, const struc
     int status = cli_options_read(self, argc, argv, CLI_PROGRAM, tables, &words);
     if (status >= 0)
         return status;
+    if (!cli_config_use())
+        return CLI_EXIT_REFUSED;
     *program = words.at;
     if (words.n)
         return -1;
@@ -239,7 +248,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_run = {
     "run",
-    "run [-c FILE] [--set KEY=VALUE]... [--stats FILE] [--why] -- PROGRAM ARGS...",
+    "run [-c FILE]... [--set KEY=VALUE]... [--stats FILE] [--why] -- PROGRAM ARGS...",
     "run a program with the library preloaded",
     help,
     run,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/config_name.h"
 #include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
@@ -27,7 +28,8 @@ static const char help[] =
     "      --set KEY=VALUE   what if that were set (cusplice config --list names the keys)\n"
     "  -c, --config FILE     what if this were the configuration: its rules take the place of the "
     "recorded ones,\n"
-    "                        its settings are stronger than those\n"
+    "                        its settings are stronger than those. As for cusplice run: also a "
+    "preset, also several\n"
     "      --sweep           what if one kernel were a break: tries each of the 32 that are "
     "launched most, and\n"
     "                        ranks them by predicted host time\n"
@@ -70,7 +72,7 @@ static const char help[] =
 enum { TRIES = 32, THREADS = 4096 };
 
 static struct {
-    const char *config, *cost, *gpu_times, *trace;
+    const char *cost, *gpu_times, *trace;
     struct cli_settings settings;
     enum table_format format;
     bool sweep;
@@ -86,7 +88,7 @@ static const struct cli_option options[] = {
     CLI_OPTION("eager", 0, cli_take_eager, &asked.settings),
     CLI_OPTION("mode", 0, take_mode, &asked.settings),
     CLI_OPTION("set", 0, cli_take_set, &asked.settings),
-    CLI_TEXT("config", 'c', &asked.config),
+    CLI_CONFIG,
     CLI_TEXT("cost", 0, &asked.cost),
     CLI_TEXT("gpu-times", 0, &asked.gpu_times),
     CLI_WORD("format", &asked.format, table_formats),
@@ -188,11 +190,12 @@ static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) 
     char *recorded = whatif_facts_config(found->trace, true, &found->guessed_rules);
     cli_say_not_taken(found->trace);
     bool unused;
-    char *without = asked.config ? whatif_facts_config(found->trace, false, &unused) : NULL;
+    const char *config = cli_config_given();
+    char *without = config ? whatif_facts_config(found->trace, false, &unused) : NULL;
     const struct whatif_setup baseline = {.recorded = recorded, .timing = &found->known.timing};
     const struct whatif_setup hypothesis = {
-        .recorded = asked.config ? without : recorded,
-        .config = asked.config,
+        .recorded = config ? without : recorded,
+        .config = config,
         .names = (const char *const *)asked.settings.names,
         .values = asked.settings.values,
         .n_settings = asked.settings.n,
@@ -201,7 +204,7 @@ static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) 
     };
     found->no_options = !recorded;
     found->guessed_rules &= recorded != NULL;
-    found->asked = asked.config || asked.settings.n || *asked.settings.eager;
+    found->asked = config || asked.settings.n || *asked.settings.eager;
     bool done = play(found->trace, &baseline, &found->baseline) && play_plain(found) &&
                 (!found->asked || play(found->trace, &hypothesis, &found->hypothesis)) &&
                 (!asked.sweep || sweep(found, &hypothesis, kernels));
@@ -262,7 +265,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_whatif = {
     "whatif",
-    "whatif [--eager PATTERN]... [--mode M] [--set KEY=VALUE]... [-c FILE] [--sweep] [--cost FILE] "
+    "whatif [--eager PATTERN]... [--mode M] [--set KEY=VALUE]... [-c FILE]... [--sweep] [--cost "
+    "FILE] "
     "[--gpu-times FILE] [--format table|json|csv|md] TRACE",
     "what would become of a recorded program with other settings",
     help,

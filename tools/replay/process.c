@@ -76,6 +76,7 @@ static bool configure(const struct replay_strategy *strategy) {
     int problems = 0;
     cus_options_load(&options, false, settings_tell, &problems);
     cus_options_free(&options);
+    cus_rules_any_name = true; /* an earlier version may have taken a rule that matched nothing */
     cus_rules_free(cus_rules_load(false, settings_tell, &problems, NULL));
     return problems == 0;
 }

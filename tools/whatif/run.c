@@ -75,6 +75,7 @@ static bool configure(const struct whatif_setup *setup) {
     if (verifies)
         settings_set("mode", cus_mode_name(cus_options_graphs(&options)));
     cus_options_free(&options);
+    cus_rules_any_name = true;
     cus_rules_free(cus_rules_load(false, settings_tell, &problems, NULL));
     return problems == 0;
 }

@@ -28,6 +28,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         length < sizeof base) {
         CHECK(strcmp(base, name) == 0);
     }
+    // As demanglers show names: a form, both parts or none, and the same ends.
+    char *shown = static_cast<char *>(malloc(1 + size % 24));
+    char part[8192], whole[8192], cut[64];
+    enum cus_name_form form =
+        cus_name_shown(name, size % 2 ? "*?" : "", part, sizeof part, whole, sizeof whole);
+    CHECK((form == CUS_NAME_NONE) == !*part && !*part == !*whole);
+    CHECK(strlen(whole) >= strlen(part) && strcmp(whole + strlen(whole) - strlen(part), part) == 0);
+    CHECK(cus_name_shown(name, size % 2 ? "*?" : "", shown, 1 + size % 24, cut, sizeof cut) ==
+          form);
+    CHECK(strlen(shown) <= size % 24 && strncmp(shown, part, strlen(shown)) == 0);
+    free(shown);
     // Less room: the same, cut.
     size_t room = 1 + size % 24;
     char *little = static_cast<char *>(malloc(room));

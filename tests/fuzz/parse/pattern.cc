@@ -91,6 +91,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     CHECK(pattern == cus_pattern_text(p));
     bool matches = cus_pattern_matches(p, name.c_str());
+    // What is refused matches no name that PTX allows.
+    char why[160], better[40] = "";
+    bool never = cus_pattern_doubt(pattern.c_str(), why, sizeof why, better, sizeof better) ==
+                 CUS_DOUBT_NEVER;
+    CHECK(memchr(better, 0, sizeof better));
+    CHECK(!never || !matches ||
+          name.find_first_not_of(
+              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%") !=
+              std::string::npos);
     if (pattern.compare(0, 8, "mangled:") == 0) {
         CHECK(matches == SlowMatch(pattern.substr(8), name));
     } else if (pattern.compare(0, 4, "lib:") == 0) {

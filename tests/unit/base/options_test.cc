@@ -109,7 +109,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"profile", "ignore"},
                                                        {"stats", "/tmp/s.json"},
                                                        {"stats_every", "3"},
-                                                       {"log", "info,x:debug"},
+                                                       {"log", "info,graph:debug"},
                                                        {"log_file", "/tmp/log"},
                                                        {"verify_mode", "full"},
                                                        {"verify_every", "7"},
@@ -134,6 +134,19 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
     EXPECT_EQ(problems, Strings{});
     for (const auto &[key, value] : values)
         EXPECT_EQ(Show(key), value);
+}
+
+TEST_F(Options, ADomainOfTheLogThatHasNoLinesIsToldAndTheValueCounts) {
+    setenv("CUSPLICE_LOG", "info,garph:debug,stream:error", 1);
+    Load();
+    EXPECT_EQ(problems, (Strings{"CUSPLICE_LOG: log = info,garph:debug,stream:error: no line has "
+                                 "the domain 'garph' (nearest: graph)"}));
+    EXPECT_EQ(Show("log"), "info,garph:debug,stream:error");
+    for (unsigned i = 0; cus_log_domains[i]; i++) {
+        setenv("CUSPLICE_LOG", ("warn," + std::string(cus_log_domains[i]) + ":info").c_str(), 1);
+        Load();
+        EXPECT_EQ(problems, Strings{}) << cus_log_domains[i];
+    }
 }
 
 // In a file and in the environment. The name now has the last word.

@@ -205,4 +205,106 @@ TEST(Name, NoTextMakesItReadPastTheEnd) {
     }
 }
 
+// "FORM BASE QUALIFIED"
+std::string Shown(const std::string &text, const char *wild = "") {
+    static const char *const forms[] = {"none", "base", "qualified", "demangled"};
+    char base[512] = "x", qualified[512] = "x";
+    enum cus_name_form form =
+        cus_name_shown(text.c_str(), wild, base, sizeof base, qualified, sizeof qualified);
+    return form == CUS_NAME_NONE ? "none" + std::string(base) + qualified
+                                 : std::string(forms[form]) + " " + base + " " + qualified;
+}
+
+TEST(Shown, NamesAsDemanglersAndProfilersShowThem) {
+    const struct {
+        std::string text, found;
+    } cases[] = {
+        {"kernel", "base kernel kernel"},
+        {"::kernel", "base kernel kernel"},
+        {"a::b", "qualified b a::b"},
+        {"void ns::kernel<float, 4>(float*, int)", "demangled kernel ns::kernel"},
+        {"kernel(float*, int)", "demangled kernel kernel"},
+        {"kernel<float>", "demangled kernel kernel"},
+        {"void at::native::(anonymous namespace)::k<4, at::native::F<float>, std::array<char*, "
+         "3ul> >(int, std::array<char*, 3ul>)",
+         "demangled k at::native::(anonymous namespace)::k"},
+        {"void at::<unnamed>::k<(bool)1>(int)", "demangled k at::(anonymous namespace)::k"},
+        {"std::enable_if<(4)>(3), void>::type ns::k<4>(int) [clone .kd]", "demangled k ns::k"},
+        {"void k<((1)<(2)), ((4)>(3)), (S::x->y)>(int)", "demangled k k"},
+        {"void k<&(dev(int)), (a->b), 1>(void (*)(int))", "demangled k k"},
+        {"foo(int)::{lambda(float)#1}::operator()(float) const",
+         "demangled operator() foo::{lambda}::operator()"},
+        {"void cutlass::device_kernel<flash::enable_sm90<flash::Fwd<cute::C<2>, "
+         "(cutlass::Barrier)1>>>(T1::Params)",
+         "demangled device_kernel cutlass::device_kernel"},
+        {"decltype ((fp)(1)) ns::q<int>(int)", "demangled q ns::q"},
+        {"int*k(int)", "demangled k k"},
+        {"void a<1>::b<2>::k<3>(int)", "demangled k a::b::k"},
+    };
+    for (const auto &c : cases)
+        EXPECT_EQ(Shown(c.text), c.found) << c.text;
+    for (const char *text : {"",
+                             " ",
+                             "attention decode",
+                             "<<<>>>",
+                             "foo(",
+                             "k)",
+                             "k>",
+                             "a::",
+                             "7k",
+                             "flash*",
+                             "re:^x",
+                             "lib:foo",
+                             "a:b",
+                             "k<a>b",
+                             "()",
+                             "<>",
+                             "k<",
+                             "a b::c",
+                             "[clone .kd]",
+                             "(anonymous namespace)::"})
+        EXPECT_EQ(Shown(text), "none") << text;
+    EXPECT_EQ(Shown("ns::fl*sh<*>(?)", "*?"), "demangled fl*sh ns::fl*sh");
+}
+
+// The same parts as those of the mangled name.
+TEST(Shown, AgreesWithTheScanner) {
+    const struct {
+        const char *mangled, *shown;
+    } pairs[] = {
+        {"_Z6kernelPi", "kernel(int*)"},
+        {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_"
+         "addIfEESt5arrayIPcLm3EEEEviT0_T1_",
+         "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+         "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<float>, std::array<char*, "
+         "3ul>)"},
+        {"_ZN1a3fpkIXadL_Z4devfiEEEEvv", "void a::fpk<&(devf(int))>()"},
+        {"_ZSt4sortIPiEvT_S1_", "void std::sort<int*>(int*, int*)"},
+        {"_ZN12_GLOBAL__N_11kEv", "(anonymous namespace)::k()"},
+    };
+    for (const auto &pair : pairs)
+        EXPECT_EQ(Shown(pair.shown),
+                  "demangled " + Base(pair.mangled) + " " + Qualified(pair.mangled));
+}
+
+TEST(Shown, NoTextMakesItFall) {
+    const std::string letters("ab:: <>(){}[]*&,-#7operator()const", 34);
+    unsigned seed = 11;
+    for (int round = 0; round < 50000; round++) {
+        std::string text;
+        for (int i = rand_r(&seed) % 40; i > 0; i--)
+            text += letters[(size_t)rand_r(&seed) % letters.size()];
+        char base[8], qualified[8];
+        cus_name_shown(text.c_str(), "", base, sizeof base, qualified, sizeof qualified);
+        EXPECT_LT(strlen(base), sizeof base);
+        EXPECT_LT(strlen(qualified), sizeof qualified);
+    }
+    Shown(std::string(100000, '<') + std::string(100000, '>'));
+    Shown(std::string(100000, ')'));
+    std::string deep = "k";
+    for (int i = 0; i < 10000; i++)
+        deep = "a::" + deep;
+    EXPECT_EQ(Shown(deep), "none") << "more parts than anything has";
+}
+
 } // namespace

@@ -3,6 +3,7 @@
 #include "shim/plan/pattern.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <string>
 
@@ -199,6 +200,122 @@ TEST(Pattern, NothingRepeatsWhatMayBeEmpty) {
                              "re:a\\**", "re:^(x|y.*z)+", "re:a{1,3}*", "re:(a*)b", "re:.*"})
         EXPECT_EQ(Error(text), "(good)") << text;
     EXPECT_NE(Error(("re:^e" + std::string(100, '*') + "J").c_str()), "(good)");
+}
+
+// "never WHY (BETTER)", "odd ..." or "(good)".
+std::string Doubt(const std::string &text) {
+    char why[160] = "", better[300] = "";
+    enum cus_doubt doubt = cus_pattern_doubt(text.c_str(), why, sizeof why, better, sizeof better);
+    if (doubt == CUS_DOUBT_NONE)
+        return "(good)";
+    if (*better) { // what is offered is a pattern without a doubt
+        EXPECT_EQ(Error(better), "(good)") << better;
+        char again[160], none[300];
+        EXPECT_EQ(cus_pattern_doubt(better, again, sizeof again, none, sizeof none), CUS_DOUBT_NONE)
+            << better;
+    }
+    return (doubt == CUS_DOUBT_NEVER ? "never " : "odd ") + std::string(why) +
+           (*better ? " (" + std::string(better) + ")" : "");
+}
+
+TEST(PatternDoubt, WhatCanMatchNothingIsToldWithTheFormThatIsRight) {
+    const std::string comment =
+        "nothing behind a value is a comment, which stands on a line of its own ";
+    const struct {
+        std::string text, doubt;
+    } cases[] = {
+        {"attention_decode # why", "never " + comment + "(attention_decode)"},
+        {"attention_decode\t#why", "never " + comment + "(attention_decode)"},
+        {"mangled:_Z1kv # why", "never " + comment + "(mangled:_Z1kv)"},
+        {"re:^flash_fwd # why", "never " + comment + "(re:^flash_fwd)"},
+        {"re:^flash_(fwd|bwd) # why", "odd " + comment + "(re:^flash_(fwd|bwd))"},
+        {"lib:libnccl* # why", "odd " + comment + "(lib:libnccl*)"},
+        {"api:cuMemsetD8Async # why", "never " + comment + "(api:cuMemsetD8Async)"},
+        {"attention decode", "never a kernel's name has no blanks, and a rule has one pattern"},
+        {"a, b", "never a rule has one pattern"},
+        {"flash_fwd_kernel<...>", "never a base name has no template arguments (flash_fwd_kernel)"},
+        {"flash_fwd_kernel<*", "never a base name has no template arguments (flash_fwd_kernel)"},
+        {"void ns::flash*<float, 4>(float*)",
+         "never a kernel's name has no blanks, and a rule has one pattern (re:^ns::flash)"},
+        {"kernel(float*)", "never a base name has no parameters (kernel)"},
+        {"pytorch_flash::flash_fwd_kernel",
+         "never a base name has no namespaces (re:^pytorch_flash::flash_fwd_kernel$)"},
+        {"pytorch_flash::flash_fwd_*",
+         "never a base name has no namespaces (re:^pytorch_flash::flash_fwd_)"},
+        {"*::k_?[!a]", "never a base name has no namespaces (re:^.*::k_.[^a]$)"},
+        {"a::(anonymous namespace)::k",
+         "never a base name has no namespaces (re:^a::\\(anonymous namespace\\)::k$)"},
+        {"_ZN13pytorch_flash*", "odd it is compared with base names, which do not begin with _Z "
+                                "(mangled:_ZN13pytorch_flash*)"},
+        {"re:^_ZN2at", "odd it is compared with names that are not mangled (mangled:_ZN2at*)"},
+        {"re:kernel<float>", "never the compared names have no template arguments (re:kernel)"},
+        {"re:a b", "never the compared names have no blanks"},
+        {"a|b", "never an expression begins with re: (re:a|b)"},
+        {"^flash_fwd", "never an expression begins with re: (re:^flash_fwd)"},
+        {"regex:flash", "never the prefixes are re:, mangled:, lib: and api:"},
+        {"mangled:at::native::k", "never a mangled name has no '::'"},
+        {"mangled:k<float>", "never a mangled name has no '<'"},
+        {"k#", "never no kernel's name has the character '#'"},
+        {"k\\ l", "never no kernel's name has the character ' '"},
+        {"k[ ,]", "never no kernel's name has a character of this set"},
+    };
+    for (const auto &c : cases)
+        EXPECT_EQ(Doubt(c.text), c.doubt) << c.text;
+}
+
+// Each matches a name that the driver may give.
+TEST(PatternDoubt, WhatMayMatchIsNotDoubted) {
+    const struct {
+        const char *text, *name;
+    } cases[] = {
+        {"*", "k"},
+        {"flash_fwd*", "flash_fwd_kernel"},
+        {"k?[a-z0-9]", "k_1"},
+        {"k[ a]", "ka"},
+        {"k[!a]", "kb"},
+        {"k$%1.2-3@4", "k$%1.2-3@4"},
+        {"k\\_1", "k_1"},
+        {"gr\xc3\xb6\xc3\x9f*", "gr\xc3\xb6\xc3\x9f"
+                                "e"},
+        {"*)", "_ZN1aclEv"},
+        {"operator()", "_ZN1aclEv"},
+        {"{lambda}", "_ZZ1kvEUlvE_"},
+        {"*,", "_ZcmRK1aS1_"},
+        {"operator<*", "_ZlsRK1aS1_"},
+        {"re:^at::native::", "_ZN2at6native1kEv"},
+        {"re:\\(anonymous namespace\\)::k", "_ZN12_GLOBAL__N_11kEv"},
+        {"re:\\<k\\>", "_ZN2at1kEv"},
+        {"re:^[^]#<> ]+$", "k"},
+        {"mangled:_Z*Lb1E*", "_Z1kILb1EEvv"},
+        {"mangled:*", "_Z1kv"},
+    };
+    for (const auto &c : cases) {
+        EXPECT_EQ(Doubt(c.text), "(good)") << c.text;
+        EXPECT_TRUE(Matches(c.text, c.name)) << c.text;
+    }
+    for (const char *text : {"lib:libnccl*", "lib:lib x#1.so", "lib:prog (old)", "api:cuMemset*"})
+        EXPECT_EQ(Doubt(text), "(good)") << text;
+}
+
+// Whatever is refused matches no name of letters that PTX allows, nor one of the scanner's own.
+TEST(PatternDoubt, NothingThatIsRefusedMatches) {
+    const std::string letters("ab_Z9*?[]!-\\# <>():|^.${}~N1kE", 30), name_letters("ab_Z9N1kE$");
+    unsigned seed = 7, refused = 0;
+    std::string names[200];
+    for (auto &name : names)
+        for (int i = rand_r(&seed) % 5; i >= 0; i--)
+            name += name_letters[(size_t)rand_r(&seed) % name_letters.size()];
+    for (int round = 0; round < 20000; round++) {
+        std::string text = round % 3 ? "" : round % 2 ? "re:" : "mangled:";
+        for (int i = rand_r(&seed) % 6; i >= 0; i--)
+            text += letters[(size_t)rand_r(&seed) % letters.size()];
+        if (Error(text.c_str()) != "(good)" || Doubt(text).compare(0, 5, "never") != 0)
+            continue;
+        refused++;
+        for (const auto &name : names)
+            EXPECT_FALSE(Matches(text.c_str(), name.c_str())) << text << " on " << name;
+    }
+    EXPECT_GT(refused, 1000u);
 }
 
 } // namespace

@@ -44,11 +44,11 @@ const Kernel libraries[] = {
 };
 
 cus_verdict OfLibrary(const struct cus_rules *rules, const char *file) {
-    cus_subject subject = {"a_name_that_no_preset_knows", file, nullptr};
+    cus_subject subject = {"a_name_that_no_preset_knows", file, nullptr, nullptr, nullptr};
     return cus_rules_ask(rules, &subject, -1);
 }
 
-// A bundle is what its parts are, in this order: a file cannot take in another.
+// A bundle is what its parts are, in this order: its rules are written out.
 const std::map<std::string, Strings> bundles = {
     {"vllm",
      {"nccl", "peer", "flash_attention", "flashinfer", "vllm_attention", "mla", "gated_delta_net",

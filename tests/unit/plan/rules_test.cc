@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "shim/plan/step.h"
 #include "tests/unit/plan/rule_files.h"
 
 namespace {
@@ -45,7 +46,7 @@ TEST_F(Rules, ALibraryAndACallAreAskedInTheSameOrder) {
     LoadAll();
     EXPECT_EQ(problems, Strings{});
     auto ask = [&](const char *name, const char *lib, const char *call, int behind = -1) {
-        cus_subject subject = {name, lib, call};
+        cus_subject subject = {name, lib, call, nullptr, nullptr};
         cus_verdict verdict = cus_rules_ask(rules, &subject, behind);
         return std::string(cus_policy_name(verdict.policy)) + " " + std::to_string(verdict.rule);
     };
@@ -160,6 +161,102 @@ TEST_F(Rules, NoEagerRuleIsSaidLoudlyOnce) {
     EXPECT_EQ(Captured(announce), "");
     Named("mode = off\n");
     EXPECT_EQ(Captured(announce), "");
+}
+
+TEST_F(Rules, ALaterFileIsAskedFirstAndAFileBeforeWhatItIncludes) {
+    std::string a = WriteFile(TempPath("a.conf"), "[rules]\neager = k\neager = a\n");
+    std::string c = WriteFile(TempPath("c.conf"), "[rules]\nuniform = k\neager = c\n"
+                                                  "[step c]\nmarker = m\n");
+    std::string b = WriteFile(TempPath("b.conf"), "include = " + c +
+                                                      "\n[rules]\ngraph = k\neager = b\n"
+                                                      "[step b]\nmarker = m\n");
+    setenv("CUSPLICE_CONFIG", (a + ":" + b).c_str(), 1);
+    LoadAll();
+    EXPECT_EQ(problems, Strings{});
+    EXPECT_EQ(Decide("k"), "graph 0");
+    EXPECT_EQ(Decide("b"), "eager 1");
+    EXPECT_EQ(Decide("c"), "eager 3");
+    EXPECT_EQ(Decide("a"), "eager 5");
+    EXPECT_STREQ(cus_rules_step(rules, "m")->name, "b");
+    EXPECT_TRUE(cus_rules_step_matched(rules, 0));
+    EXPECT_FALSE(cus_rules_step_matched(rules, 1));
+    EXPECT_FALSE(cus_rules_step_matched(rules, 2));
+    setenv("CUSPLICE_CONFIG", (b + ":" + a).c_str(), 1);
+    LoadAll();
+    EXPECT_EQ(Decide("k"), "eager 0");
+    setenv("CUSPLICE_EAGER", "x", 1);
+    WriteFile(User(), "[rules]\neager = u\n");
+    LoadAll();
+    EXPECT_EQ(cus_rules_get(rules, 0)->source, CUS_SOURCE_ENVIRONMENT);
+    EXPECT_EQ(cus_rules_get(rules, 1)->source, CUS_SOURCE_NAMED);
+    EXPECT_EQ(cus_rules_get(rules, 7)->source, CUS_SOURCE_USER);
+}
+
+TEST_F(Rules, WhatCanMatchNothingIsRefusedAndWhatHardlyMatchesIsTold) {
+    std::string named = Named("[rules]\neager = attention_decode # why\neager = ns::k\n"
+                              "eager = _ZN2ns1kEv\neager = fine\ninclude = x\n"
+                              "[step]\nmarker = a b\n[step]\nmarker = _Z1mv\n");
+    LoadAll();
+    EXPECT_EQ(
+        problems,
+        (Strings{named + ":2: eager = attention_decode # why: matches nothing: nothing behind a "
+                         "value is a comment, which stands on a line of its own (nearest: "
+                         "attention_decode)",
+                 named + ":3: eager = ns::k: matches nothing: a base name has no namespaces "
+                         "(nearest: re:^ns::k$)",
+                 named + ":4: eager = _ZN2ns1kEv: matches hardly what is meant: it is compared "
+                         "with base names, which do not begin with _Z (nearest: "
+                         "mangled:_ZN2ns1kEv)",
+                 named + ":6: 'include' is no rule: it belongs above [rules]",
+                 named + ":8: marker = a b: matches nothing: a kernel's name has no blanks, and "
+                         "a rule has one pattern",
+                 named + ":10: marker = _Z1mv: matches hardly what is meant: it is compared with "
+                         "base names, which do not begin with _Z (nearest: mangled:_Z1mv)"}));
+    ASSERT_EQ(cus_rules_count(rules), 2u);
+    EXPECT_STREQ(cus_rules_get(rules, 0)->pattern, "_ZN2ns1kEv");
+    EXPECT_EQ(Decide("fine"), "eager 1");
+    EXPECT_EQ(cus_rules_steps(rules), 1u);
+}
+
+// In traces kernels may be named as no compiler names them.
+TEST_F(Rules, ToolsThatPlayTracesTakeAnyName) {
+    setenv("CUSPLICE_EAGER", "mangled:void ns::k<float>(int);a b", 1);
+    std::string named = Named("[rules]\neager = c d\n");
+    cus_rules_any_name = true;
+    LoadAll();
+    cus_rules_any_name = false;
+    EXPECT_EQ(problems, (Strings{named + ":2: eager = c d: matches nothing: a kernel's name has no "
+                                         "blanks, and a rule has one pattern"}));
+    EXPECT_EQ(Decide("void ns::k<float>(int)"), "eager 0");
+    EXPECT_EQ(Decide("a b"), "eager 1");
+    EXPECT_EQ(Decide("c d"), "eager 2");
+    LoadAll();
+    EXPECT_EQ(cus_rules_count(rules), 0u);
+}
+
+TEST_F(Rules, AKernelWithoutItsMangledNameIsAskedByTheOthers) {
+    Named("[rules]\neager = mangled:*\nuniform = re:^ns::k$\neager = k\n[step]\nmarker = "
+          "re:^ns::m\n");
+    LoadAll();
+    auto ask = [&](const char *base, const char *qualified) {
+        cus_subject subject = {nullptr, nullptr, nullptr, base, qualified};
+        return cus_rules_ask(rules, &subject, -1).rule;
+    };
+    EXPECT_EQ(ask("k", "ns::k"), 1);
+    EXPECT_EQ(ask("k", "k"), 2);
+    EXPECT_EQ(ask("j", "ns::j"), -1);
+    cus_subject marker = {nullptr, nullptr, nullptr, "m", "ns::m"};
+    EXPECT_NE(cus_rules_step_of(rules, &marker), nullptr);
+}
+
+// Where no graphs are made, no kernel is put into one.
+TEST_F(Rules, NoEagerRuleIsNotSaidWhereNoGraphsAreMade) {
+    for (const char *mode : {"off", "observe", "eager", "full_decode_only"}) {
+        Named(std::string("mode = ") + mode + "\n");
+        EXPECT_EQ(Captured([] { cus_rules_announce(); }), "") << mode;
+    }
+    Named("mode = full_decode_only\n[step]\nmarker = k\n");
+    EXPECT_EQ(Count(Captured([] { cus_rules_announce(); }), "no eager rule"), 1u);
 }
 
 } // namespace
