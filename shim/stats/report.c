@@ -13,7 +13,7 @@
 #include "shim/base/config.h"
 #include "shim/stats/tally.h"
 
-enum { CHANGED_MIN = 8 };
+enum { CHANGED_MIN = 8, LEARNED_MIN = 20 };
 
 static void copy_name(char *to, const char *name) {
     snprintf(to, CUS_REPORT_NAME, "%s", name);
@@ -257,9 +257,9 @@ static void put_coverage(struct text *text, const struct cus_counters *c) {
     put(text, "; %llu ops one by one; %llu steps\n", (ull)eager, (ull)c->steps);
 }
 
-/* After fewer steps nothing is known. */
+/* After fewer than LEARNED_MIN steps, the late ones say little. */
 static void put_learned(struct text *text, const struct cus_learned *learned) {
-    if (!learned->percent)
+    if (!learned->percent || learned->steps < LEARNED_MIN)
         return;
     put(text, "  learning: steps 2 to 11 took %u %% of the time of plain ones (%s)",
         learned->percent, learned->plain_seen ? "those without graphs" : "an estimate");

@@ -233,6 +233,7 @@ TEST_F(Report, TextSaysAllOfIt) {
     report_.gone_bytes = 50;
     report_.learned = {};
     report_.learned.percent = 97;
+    report_.learned.steps = 20;
     report_.learned.gain_at = 4;
     report_.learned.plain_seen = true;
     report_.n_segments = 2;
@@ -286,7 +287,11 @@ TEST_F(Report, LearningWithoutGain) {
     report_.counters = &counters_;
     report_.mode = "full";
     report_.learned.percent = 101;
+    report_.learned.steps = 19;
     char text[CUS_REPORT_TEXT];
+    cus_report_text(&report_, text, sizeof text);
+    EXPECT_EQ(std::string(text).find("learning"), std::string::npos) << text;
+    report_.learned.steps = 20;
     cus_report_text(&report_, text, sizeof text);
     EXPECT_NE(std::string(text).find("  learning: steps 2 to 11 took 101 % of the time of plain "
                                      "ones (an estimate); no gain in the steps' time\n"),
