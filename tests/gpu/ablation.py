@@ -243,7 +243,7 @@ def measure(book, runner, program, name, variants, turns, left):
 
 
 def engine(book, folder, library, name, variants, turns, left):
-    """A program of shared/engines, by its own try_all.py: while one has the GPU the next ones import."""
+    """A program of engines/, by its own try_all.py: while one has the GPU the next ones import."""
     sys.path.insert(0, os.path.abspath(folder))
     try_all = importlib.import_module("try_all")
     named = {re.sub("[,/]", "+", variant): variant for variant in variants}  # try_all.py makes lists and file names of them
@@ -280,7 +280,7 @@ def arguments():
     parser.add_argument("--against", metavar="LIBRARY,...", help=f"compare with these libraries, or with {PLAIN}, in place of leaving mechanisms out")
     parser.add_argument("--turns", type=int, default=3, help="of each program (3)")
     parser.add_argument("--deadline", type=int, default=540, help="seconds after which nothing begins that would not be over by then (540)")
-    parser.add_argument("--engines", metavar="DIR", help=f"a copy of shared/engines with its packs: {', '.join(ENGINES)} as well")
+    parser.add_argument("--engines", metavar="DIR", help=f"engines/ or a copy of it, with its packs: {', '.join(ENGINES)} as well")
     parser.add_argument("--short", action="store_true", help="a few steps of each, to try the programs")
     parser.add_argument("--list", action="store_true", help="the names of the programs")
     parser.add_argument("--merge", metavar="DIR", nargs="+", help="run nothing: one table of what these folders hold")
