@@ -210,11 +210,11 @@ TEST(RunTable, TellsOfThoseThatWereKilled) {
 
 TEST(RunTable, ShowsWhatATerminalObeysToNobody) {
     Result r = Tree({Ran(0, 10, 5, "\x1b]0;x\x07"), Ran(1, 10, 5, std::string(300, 'y')),
-                     "on 1,ran 1 x y z,ran 9999999999 1 1 1 p\tb,ran,exit,-5 on,exit 1 0"});
+                     "on 1,ran 1 x y z,ran 1000002 1 1 1 p\tb,ran,exit,-5 on,exit 1 0"});
     EXPECT_FALSE(Has(r.err, "\x1b")) << r.err;
     EXPECT_TRUE(Has(r.err, "?]0;x?\n")) << r.err;
     EXPECT_TRUE(Has(r.err, std::string(150, 'y')) && !Has(r.err, std::string(160, 'y'))) << r.err;
-    EXPECT_FALSE(Has(r.err, "9999999")) << "no rank: " << r.err;
+    EXPECT_FALSE(Has(r.err, "1000001")) << "no rank: " << r.err;
 }
 
 TEST(RunTable, OfARunWithinARunIsOne) {
