@@ -137,6 +137,10 @@ TEST(Tree, ARecordedTreeHasATraceOfEachProcess) {
     ASSERT_EQ(pids.size(), 2u);
     EXPECT_EQ(FilesIn(folder), (std::set<std::string>{"rank-0.pid-" + pids[0] + ".cst",
                                                       "rank-1.pid-" + pids[1] + ".cst"}));
+    Result table = Cusplice({"report", "--format", "csv", "--fields", "rank,pid,program", folder});
+    EXPECT_EQ(table.out,
+              "rank,pid,program\n0," + pids[0] + ",scenario\n1," + pids[1] + ",scenario\n")
+        << table.err;
 }
 
 TEST(Tree, ALogThatIsAskedForIsInTheFolder) {

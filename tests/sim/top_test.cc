@@ -222,7 +222,10 @@ TEST_F(Top, AllProcessesAreInOneTableByRank) {
     first["RANK"] = "7";
     second["RANK"] = "3";
     Background seven(Program(), first), three(Program(), second), none(Program(), Preloaded());
-    for (const Background *one : {&seven, &three, &none})
+    auto third = Preloaded();
+    third["RANK"] = "5";
+    Background five(Program(), third); // neither the order of starts nor its reverse is sorted
+    for (const Background *one : {&seven, &three, &none, &five})
         Look(one->Pid());
     EXPECT_EQ(Look(seven.Pid()).Number("rank"), 7);
     EXPECT_FALSE(Look(none.Pid()).Has("rank"));
@@ -234,6 +237,8 @@ TEST_F(Top, AllProcessesAreInOneTableByRank) {
         return all.out.find("\n" + head + pid + "  scenario ");
     };
     size_t at = row("3", three), next = row("7", seven), last = row("-", none);
+    EXPECT_LT(at, row("5", five)) << all.out;
+    EXPECT_LT(row("5", five), next) << all.out;
     ASSERT_NE(last, std::string::npos) << all.out;
     EXPECT_LT(at, next) << all.out;
     EXPECT_LT(next, last) << all.out;
