@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -236,6 +237,29 @@ void cus_log(enum cus_level level, const char *domain, const char *fmt, ...) {
         line[bytes++] = '\n';
         write_text(line, bytes);
     }
+    errno = saved;
+}
+
+static bool write_in(const char *file, const char *text, size_t bytes) {
+    char path[sizeof config.file];
+    const char *why;
+    bool own;
+    struct stat info;
+    if (!*file || !cus_path_expand(file, path, sizeof path, &own))
+        return false;
+    int fd = cus_file_open_output(path, CUS_FILE_APPEND, &why);
+    if (fd < 0)
+        return false;
+    bool emptied = !own || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || !ftruncate(fd, 0);
+    bool done = emptied && cus_file_write(fd, text, bytes, CUS_FILE_PATIENCE_MS);
+    close(fd);
+    return done;
+}
+
+void cus_log_text_in(const char *file, const char *text, unsigned bytes) {
+    int saved = errno;
+    if (!write_in(file, text, bytes))
+        write_text(text, bytes);
     errno = saved;
 }
 

@@ -28,6 +28,9 @@ void cus_log(enum cus_level level, const char *domain, const char *fmt, ...)
 
 /* Writes a text of several lines unchanged, at any level: for reports that the user asked for. */
 void cus_log_text(const char *text, unsigned bytes);
+/* The same into `file` (base/path.h): anew where its name is this process's alone, else at the
+ * end. Where that cannot be, and where `file` is "", the text goes into the log. */
+void cus_log_text_in(const char *file, const char *text, unsigned bytes);
 
 /* As cus_log, once per process for this place in the code. */
 #define CUS_LOG_ONCE(level, domain, ...)                                                           \

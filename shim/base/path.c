@@ -7,23 +7,31 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/process_rank.h"
+
 bool cus_path_expand(const char *path, char *out, size_t bytes, bool *own) {
-    char pid[24];
-    size_t pid_bytes = (size_t)snprintf(pid, sizeof pid, "%ld", (long)getpid());
+    static const char *const marks[] = {"{process}", "{pid}", "%p"};
     size_t used = 0;
     if (own)
         *own = false;
     if (!bytes)
         return false;
     while (*path) {
-        size_t skip = strncmp(path, "{pid}", 5) == 0 ? 5 : strncmp(path, "%p", 2) == 0 ? 2 : 0;
-        size_t add = skip ? pid_bytes : 1;
+        char name[CUS_PROCESS_NAME];
+        unsigned mark = 0;
+        while (mark < 3 && strncmp(path, marks[mark], strlen(marks[mark])) != 0)
+            mark++;
+        if (mark == 0)
+            cus_process_name(cus_process_rank(), getpid(), name);
+        else if (mark < 3)
+            snprintf(name, sizeof name, "%ld", (long)getpid());
+        size_t add = mark < 3 ? strlen(name) : 1;
         if (used + add >= bytes)
             return false;
-        memcpy(out + used, skip ? pid : path, add);
+        memcpy(out + used, mark < 3 ? name : path, add);
         used += add;
-        path += skip ? skip : 1;
-        if (skip && own)
+        path += mark < 3 ? strlen(marks[mark]) : 1;
+        if (mark < 3 && own)
             *own = true;
     }
     out[used] = 0;

@@ -1,5 +1,6 @@
 /*
- * File names in settings: `{pid}` and `%p` stand for the process id.
+ * File names in settings: `{pid}` and `%p` stand for the process id, `{process}` for rank-R.pid-P,
+ * or pid-P where no rank is known (base/process_rank.h).
  */
 #ifndef CUSPLICE_BASE_PATH_H
 #define CUSPLICE_BASE_PATH_H

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shim/base/file.h"
@@ -33,4 +34,15 @@ uint64_t cus_process_start(long pid) {
     for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
         ticks = ticks * 10 + (uint64_t)(*at - '0');
     return ticks;
+}
+
+uint64_t cus_process_age_ms(void) {
+    struct timespec now;
+    uint64_t ticks = cus_process_start(0);
+    long hz = sysconf(_SC_CLK_TCK);
+    if (!ticks || clock_gettime(CLOCK_BOOTTIME, &now) != 0)
+        return 0;
+    uint64_t start = ticks * 1000 / (uint64_t)(hz > 0 ? hz : 100);
+    uint64_t at = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return at > start ? at - start : 0;
 }

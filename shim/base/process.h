@@ -15,6 +15,8 @@ extern "C" {
  * start together name one process for ever. 0: there is no such process, it has ended, or /proc
  * does not tell. */
 uint64_t cus_process_start(long pid);
+/* How long this process has run, in milliseconds. 0: /proc does not tell. */
+uint64_t cus_process_age_ms(void);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/base/clean.h"
 #include "shim/base/file.h"
+#include "shim/base/process.h"
+#include "shim/base/process_rank.h"
+#include "shim/stats/report.h"
 
 static char *put_text(char *at, const char *text) {
     size_t length = strlen(text);
@@ -82,7 +86,8 @@ void cus_handshake_loaded(void) {
 }
 
 void cus_handshake_on(void) {
-    say("on", NULL, 0, NULL);
+    uint64_t rank = (uint64_t)(cus_process_rank() + 1);
+    say("on", &rank, rank != 0, NULL);
 }
 
 void cus_handshake_off(void) {
@@ -92,6 +97,37 @@ void cus_handshake_off(void) {
 void cus_handshake_verified(uint64_t launches, uint64_t different) {
     uint64_t numbers[2] = {launches, different};
     say("verified", numbers, 2, NULL);
+}
+
+/* The name of the program's file; a tab in it would end it early. */
+static size_t program_name(char *out, size_t bytes) {
+    char exe[4096];
+    ssize_t got = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    exe[got > 0 ? got : 0] = 0;
+    const char *slash = strrchr(exe, '/'), *name = slash ? slash + 1 : exe;
+    size_t used = strnlen(name, bytes - 1);
+    for (size_t i = 0; i < used; i++)
+        out[i] = name[i];
+    out[used] = 0;
+    return cus_clean(out, used);
+}
+
+void cus_handshake_ran(uint64_t ops, uint64_t in_graphs, const struct cus_report *report) {
+    char text[CUS_HANDSHAKE_LINE];
+    uint64_t numbers[4] = {(uint64_t)(cus_process_rank() + 1), cus_process_age_ms(), ops,
+                           in_graphs};
+    const struct cus_report_break *top = report->n_breaks ? &report->breaks[0] : NULL;
+    char *at = text + program_name(text, 128);
+    *at++ = '\t';
+    *at = 0;
+    if (top) {
+        at = put_text(at, top->name); /* of CUS_REPORT_NAME bytes */
+        at = put_text(at, *top->name ? ": " : "");
+        size_t room = (size_t)(text + sizeof text - 1 - at), bytes = strnlen(top->what, room);
+        memcpy(at, top->what, bytes);
+        at[bytes] = 0;
+    }
+    say("ran", numbers, 4, text);
 }
 
 void cus_handshake_exit(uint64_t ops, uint64_t graphs) {

@@ -5,9 +5,11 @@
  *
  *   PID there            the library is in a process; written by the first process alone
  *   PID loaded           the program asked for CUDA through a hook, and libcuda is there
- *   PID on               cuInit succeeded and the engine runs
+ *   PID on [RANK]        cuInit succeeded and the engine runs; RANK: the rank + 1, if one is known
  *   PID off              cuInit succeeded and the mode is off
  *   PID verified N BAD   mode verify: graph launches verified, and how many of them differed
+ *   PID ran RANK MS OPS IN TEXT   with why = yes: milliseconds since the process's start, ops, ops
+ *                        in graphs; TEXT is the program's name, a tab, and the costliest break
  *   PID exit OPS GRAPHS  ops seen; the program's own graph launches
  *   PID front FILE       another interposer stands in front of the library (hook/others.h)
  *   PID behind FILE      an interposer stands behind the library
@@ -30,6 +32,8 @@ void cus_handshake_loaded(void);
 void cus_handshake_on(void);
 void cus_handshake_off(void);
 void cus_handshake_verified(uint64_t launches, uint64_t different);
+struct cus_report;
+void cus_handshake_ran(uint64_t ops, uint64_t in_graphs, const struct cus_report *report);
 void cus_handshake_exit(uint64_t ops, uint64_t graphs);
 /* False: there is no launcher that could tell. */
 bool cus_handshake_unmet(const char *text);

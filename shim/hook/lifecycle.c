@@ -19,6 +19,7 @@
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
+#include "shim/base/process_rank.h"
 #include "shim/base/thread.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/handshake.h"
@@ -65,8 +66,11 @@ static void write_stats(bool ends) {
     cus_engine_counters(&counters);
     cus_engine_report(&report, &counters, cus_api_name);
     static char text[CUS_REPORT_TEXT];
-    if (why && ops_of(&counters))
-        cus_log_text(text, (unsigned)cus_report_text(&report, text, sizeof text));
+    if (why && ops_of(&counters)) {
+        size_t bytes = cus_report_text(&report, text, sizeof text);
+        cus_log_text_in(options->why_file, text, (unsigned)bytes);
+        cus_handshake_ran(ops_of(&counters), counters.in_graphs, &report);
+    }
     if (!*options->stats) {
         cus_lock_give(&stats_lock);
         return;
@@ -218,6 +222,7 @@ void cus_lifecycle_start(void) {
     }
     cus_thread_self.depth = 1;
     owner = getpid();
+    cus_process_rank(); /* here, on a thread of the program */
     fill_driver();
     pthread_atfork(NULL, NULL, in_child);
     bool defers = cus_engine_start(&driver);

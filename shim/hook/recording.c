@@ -22,6 +22,7 @@
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/base/path.h"
+#include "shim/base/process_rank.h"
 #include "shim/base/version.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/real.h"
@@ -94,6 +95,8 @@ static void put_program(struct text *t) {
     put_text(t, "exe", exe);
     put_text(t, "build_id", id);
     cus_json_number(&t->json, "pid", (uint64_t)getpid());
+    if (cus_process_rank() >= 0)
+        cus_json_number(&t->json, "rank", (uint64_t)cus_process_rank());
 }
 
 static void put_device(struct text *t) {

@@ -22,6 +22,7 @@
 
 #include "shim/base/clean.h"
 #include "shim/base/process.h"
+#include "shim/base/process_rank.h"
 
 _Static_assert(sizeof(struct cus_page) <= CUS_PAGE_BYTES, "the page is as large as it says");
 _Static_assert(offsetof(struct cus_page, asked) % 4 == 0, "a futex is aligned");
@@ -73,6 +74,7 @@ static void fill_head(struct cus_page *page) {
     page->version = CUS_PAGE_VERSION;
     page->bytes = CUS_PAGE_BYTES;
     page->pid = (uint64_t)getpid();
+    page->rank = (uint32_t)(cus_process_rank() + 1);
     page->start = cus_process_start(0);
     snprintf(page->program, sizeof page->program, "%s", slash ? slash + 1 : exe);
 }

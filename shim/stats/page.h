@@ -65,7 +65,7 @@ struct cus_page {
     uint32_t asked;   /* viewers move it; a futex */
     uint32_t answers; /* the library moves it after the facts */
     uint32_t seq;
-    uint32_t unused;
+    uint32_t rank; /* of the process + 1; 0: none is known */
     struct cus_page_facts facts;
 };
 

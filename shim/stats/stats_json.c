@@ -18,6 +18,7 @@
 #include "shim/base/log.h"
 #include "shim/base/path.h"
 #include "shim/base/process.h"
+#include "shim/base/process_rank.h"
 #include "shim/base/version.h"
 
 static const char *const cause_keys[] = {
@@ -224,6 +225,9 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_open(w, NULL, '{');
     cus_json_text(w, "version", CUSPLICE_VERSION);
     cus_json_number(w, "pid", (uint64_t)(facts->pid ? facts->pid : (long)getpid()));
+    if (cus_process_rank() >= 0)
+        cus_json_number(w, "rank", (uint64_t)cus_process_rank());
+    cus_json_number(w, "ran_ms", cus_process_age_ms());
     cus_json_text(w, "exe", facts->exe ? facts->exe : exe);
     cus_json_text(w, "mode", facts->mode ? facts->mode : "");
     cus_json_open(w, "ops", '{');

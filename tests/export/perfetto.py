@@ -79,8 +79,8 @@ def main():
     print(json.dumps({
         "problems": problems,
         "base": trace["baseTimeNanoseconds"],
-        "gpu_times": trace["otherData"]["gpu_times"],
-        "facts": trace["otherData"]["facts"],
+        "gpu_times": trace["otherData"].get("gpu_times"),
+        "facts": trace["otherData"].get("facts"),
         "counts": counts,
         "flows": len(flows["s"]),
         "calls": len(calls),
@@ -91,6 +91,7 @@ def main():
         ],
         "threads": sorted(a["name"] for (w, _, _), a in names.items() if w == "thread_name"),
         "processes": sorted(a["name"] for (w, _, _), a in names.items() if w == "process_name"),
+        "labels": [e["args"] for e in trace["traceEvents"] if e.get("name") == "process_labels"],
         "graphs": [e["args"] for e in trace["traceEvents"] if e.get("name") == "graph"],
     }))
 

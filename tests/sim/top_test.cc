@@ -217,6 +217,67 @@ TEST_F(Top, ListsSeveralAndRemovesThePagesOfDeadOnes) {
     EXPECT_FALSE(FileExists(PagePath(ended)));
 }
 
+TEST_F(Top, AllProcessesAreInOneTableByRank) {
+    auto first = Preloaded(), second = Preloaded();
+    first["RANK"] = "7";
+    second["RANK"] = "3";
+    Background seven(Program(), first), three(Program(), second), none(Program(), Preloaded());
+    auto third = Preloaded();
+    third["RANK"] = "5";
+    Background five(Program(), third); // neither the order of starts nor its reverse is sorted
+    for (const Background *one : {&seven, &three, &none, &five})
+        Look(one->Pid());
+    EXPECT_EQ(Look(seven.Pid()).Number("rank"), 7);
+    EXPECT_FALSE(Look(none.Pid()).Has("rank"));
+    Result all = Run({"--all", "--once", "--interval", "0.2"});
+    EXPECT_EQ(all.status, 0) << all.err;
+    auto row = [&](const std::string &rank, const Background &one) {
+        std::string head = std::string(6 - rank.size(), ' ') + rank + " ";
+        std::string pid = std::string(8 - one.Pid().size(), ' ') + one.Pid();
+        return all.out.find("\n" + head + pid + "  scenario ");
+    };
+    size_t at = row("3", three), next = row("7", seven), last = row("-", none);
+    EXPECT_LT(at, row("5", five)) << all.out;
+    EXPECT_LT(row("5", five), next) << all.out;
+    ASSERT_NE(last, std::string::npos) << all.out;
+    EXPECT_LT(at, next) << all.out;
+    EXPECT_LT(next, last) << all.out;
+    std::string line = all.out.substr(at + 1, all.out.find('\n', at + 1) - at - 1);
+    EXPECT_TRUE(Has(line, " %") && Has(line, "axpy: ")) << line;
+    Json json = ParseJson(Run({"--all", "--once", "--json", "--interval", "0.2"}).out);
+    ASSERT_TRUE(json.valid);
+    int at_three = 0; // processes of other tests may have pages in /dev/shm
+    while (json.Has(std::to_string(at_three) + ".pid") &&
+           json.Number(std::to_string(at_three) + ".pid") != three.Number())
+        at_three++;
+    EXPECT_EQ(json.Number(std::to_string(at_three) + ".rank"), 3);
+    EXPECT_GT(json.Number(std::to_string(at_three) + ".now.launches_per_s"), 0);
+
+    kill(three.Number(), SIGSTOP);
+    all = Run({"--all", "--once", "--interval", "0.1"});
+    EXPECT_EQ(all.status, 0) << all.err;
+    at = row("3", three), next = row("7", seven);
+    ASSERT_NE(next, std::string::npos) << all.out;
+    EXPECT_TRUE(Has(all.out.substr(at, all.out.find('\n', at + 1) - at), "does not answer"))
+        << all.out;
+    std::string others = all.out.substr(next, all.out.find('\n', next + 1) - next);
+    EXPECT_FALSE(Has(others, "does not answer")) << all.out;
+
+    kill(three.Number(), SIGKILL);
+    three.Wait();
+    all = Run({"--all", "--once", "--interval", "0.1"});
+    EXPECT_FALSE(Has(all.out, three.Pid() + "  scenario")) << all.out;
+    EXPECT_FALSE(FileExists(PagePath(three.Number())));
+    Background viewer({Runfile("tools/cusplice"), "top", "--all", "--interval", "0.1"}, Env());
+    EXPECT_TRUE(Within(60, [&] { return Has(viewer.Out(), seven.Pid() + "  scenario "); }));
+    kill(seven.Number(), SIGKILL);
+    seven.Wait();
+    EXPECT_TRUE(Within(60, [&] {
+        std::string out = viewer.Out();
+        return !Has(out.substr(out.rfind("cusplice top: ")), seven.Pid() + "  scenario ");
+    })) << "it goes, and the others stay";
+}
+
 TEST_F(Top, AProcessThatIsStoppedDoesNotAnswer) {
     Background program(Program(), Preloaded());
     Look(program.Pid());
@@ -337,6 +398,7 @@ TEST_F(Top, RefusesWhatItDoesNotKnow) {
         {{"12x"}, "12x: the number of a process is expected"},
         {{"0"}, "0: the number of a process is expected"},
         {{"1", "2"}, "2: one process at a time"},
+        {{"--all", "1"}, "1: --all goes with no number"},
         {{"--json"}, "--json goes with --once"},
     };
     for (const auto &row : rows) {

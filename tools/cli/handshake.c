@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "shim/base/clean.h"
+#include "shim/base/file.h"
 #include "tools/cli/program.h"
+#include "tools/cli/run_table.h"
 #include "tools/cli/verb.h"
 
 struct tally {
@@ -39,9 +41,11 @@ struct unmet {
 };
 
 static char file[PATH_MAX];
+static char outer[PATH_MAX]; /* that of a launcher which started this one; "": none */
 
 bool cli_handshake_begin(void) {
-    const char *folder = getenv("TMPDIR");
+    const char *folder = getenv("TMPDIR"), *before = getenv("CUSPLICE_HANDSHAKE");
+    snprintf(outer, sizeof outer, "%s", before ? before : "");
     snprintf(file, sizeof file, "%s/cusplice-XXXXXX", folder && *folder == '/' ? folder : "/tmp");
     int fd = mkstemp(file);
     if (fd < 0) {
@@ -58,6 +62,16 @@ void cli_handshake_drop(void) {
     if (*file)
         unlink(file);
     *file = 0;
+}
+
+/* The processes of a run within a run belong to both. */
+static void hand_on(const char *line) {
+    const char *why;
+    int fd = *outer ? cus_file_open_output(outer, CUS_FILE_THERE, &why) : -1;
+    if (fd < 0)
+        return;
+    (void)cus_file_write(fd, line, strlen(line), CUS_FILE_PATIENCE_MS);
+    close(fd);
 }
 
 /* One line; what does not parse counts for nothing. */
@@ -218,6 +232,8 @@ bool cli_handshake_report(const char *program, bool mode_off, struct cli_verifie
     static struct unmet unmet;
     while (lines && fgets(line, sizeof line, lines)) {
         count_line(&tally, line);
+        cli_table_take(line);
+        hand_on(line);
         note_found(&found, line);
         note_unmet(&unmet, line);
     }

@@ -14,7 +14,9 @@
  *
  *   PID there             the dynamic loader took the library into the first of the processes
  *   PID loaded            the process asked for CUDA, and the library was there
- *   PID on | PID off      cuInit succeeded; the engine started, or mode is off
+ *   PID on [RANK] | PID off   cuInit succeeded; the engine started (RANK: the rank + 1, if one is
+ *                         known), or mode is off
+ *   PID ran RANK MS OPS IN PROGRAM<tab>BREAK   with why = yes: what the table of a run shows
  *   PID verified N BAD    mode verify: graph launches verified, and how many of them differed
  *   PID exit OPS GRAPHS   ops seen, and the program's own cuGraphLaunch calls
  *   PID front | behind FILE   another interposer stands in front of the library, or behind it

@@ -3,6 +3,7 @@
  * write. A file gets its name when it is whole; it never replaces the trace.
  */
 #include "tools/cli/trace_args.h"
+#include "tools/cli/trace_folder.h"
 #include "tools/cli/verb.h"
 
 #include <errno.h>
@@ -11,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/budget.h"
 #include "tools/trace/dump.h"
 #include "tools/trace/export.h"
+#include "tools/trace/report.h"
 
 enum { EXIT_BAD = 2 };
 enum { PERFETTO, JSONL, SQLITE, FORMATS };
@@ -25,6 +28,9 @@ static const char help[] =
     "      --perfetto OUT    Chrome's JSON: opens in ui.perfetto.dev; a track for each stream and "
     "each thread,\n"
     "                        arrows from the call to the execution\n"
+    "                        TRACE may be a folder of traces (cusplice record -o FOLDER/): one "
+    "file, all processes on\n"
+    "                        one clock, each with its threads and streams\n"
     "      --jsonl OUT       a header object, then one object for each event, a line each: what "
     "cusplice dump prints\n"
     "      --sqlite OUT      a database with the tables and columns of nsys export where they mean "
@@ -53,6 +59,8 @@ struct request {
 
 struct exported {
     struct export_job job;
+    struct kind_name *names;
+    struct timeline_span *spans;
     const struct look *look;
 };
 
@@ -136,6 +144,8 @@ static int take_options(const struct cli_verb *self, int argc, char **argv,
         cli_say("export: a trace is missing (see cusplice export --help)");
     else if (!request->outs[PERFETTO] && !request->outs[JSONL] && !request->outs[SQLITE])
         cli_say("export: a format is missing: --perfetto OUT, --jsonl OUT or --sqlite OUT");
+    else if ((request->outs[JSONL] || request->outs[SQLITE]) && cli_is_folder(request->trace))
+        cli_say("%s: a folder goes with --perfetto alone", request->trace);
     else
         return -1;
     return EXIT_BAD;
@@ -155,53 +165,151 @@ static bool write_all(struct exported *exported, const struct request *request) 
     return true;
 }
 
-static bool convert(const struct look *look, const struct request *request) {
+/* What all exports need of a trace. False, after saying so: it has times that none can tell, or
+ * there is no memory. release() in any case. */
+static bool prepare(const struct look *look, struct exported *exported) {
     const struct cst_trace *trace = look->trace;
-    const char *const from[] = {trace->path, NULL};
-    struct exported exported = {
-        .job = {.trace = trace,
-                .from = from,
-                .model = look->model,
-                .force = request->force,
-                .flows = !request->no_flows,
-                .pid = export_pid(trace)},
-        .look = look,
-    };
+    exported->job.trace = trace;
+    exported->job.model = look->model;
+    exported->job.pid = export_pid(trace);
+    exported->look = look;
     if (!timeline_fits(trace)) {
         cli_say("%s: its times are more than 104 days apart, which no export can tell: it is "
                 "corrupt",
                 trace->path);
         return false;
     }
-    struct kind_name *names = kind_names_make(trace);
-    struct timeline_span *spans = timeline_make(look->model);
-    bool written = false;
-    exported.job.names = names;
-    exported.job.spans = spans;
-    if (names && spans)
-        written = write_all(&exported, request);
-    else
-        cli_say("%s: not enough memory", trace->path);
-    free(spans);
-    kind_names_free(names, trace->n_kinds);
+    exported->names = kind_names_make(trace);
+    exported->spans = timeline_make(look->model);
+    exported->job.names = exported->names;
+    exported->job.spans = exported->spans;
+    if (exported->names && exported->spans)
+        return true;
+    cli_say("%s: not enough memory", trace->path);
+    return false;
+}
+
+static void release(struct exported *exported) {
+    free(exported->spans);
+    kind_names_free(exported->names, exported->job.trace->n_kinds);
+}
+
+static bool convert(const struct look *look, const struct request *request) {
+    const char *const from[] = {look->trace->path, NULL};
+    struct exported exported = {
+        .job = {.from = from, .force = request->force, .flows = !request->no_flows}};
+    bool written = prepare(look, &exported) && write_all(&exported, request);
+    release(&exported);
     return written;
+}
+
+static bool open_trace(const char *path, struct look *look) {
+    char error[4600];
+    if (!look_open(look, path, NAMES_BASE, error, sizeof error)) {
+        cli_say("%s", error);
+        return false;
+    }
+    if (look->trace->torn)
+        cli_say("%s: %llu bytes at its end are torn and left out", path,
+                (unsigned long long)look->trace->torn);
+    return true;
+}
+
+/* ---- a folder ---- */
+
+/* The first event of all. False, after saying so: a trace cannot be read, or they are of times
+ * that no export can tell together. */
+static bool find_begin(const struct cli_traces *traces, uint64_t *begin) {
+    uint64_t end = 0;
+    *begin = UINT64_MAX;
+    for (unsigned i = 0; i < traces->n; i++) {
+        char error[4600];
+        struct cst_trace *trace = budget_open(traces->paths[i], error, sizeof error);
+        if (!trace) {
+            cli_say("%s", error);
+            return false;
+        }
+        if (trace->n_events && trace->begin_ns < *begin)
+            *begin = trace->begin_ns;
+        if (trace->n_events && trace->end_ns > end)
+            end = trace->end_ns;
+        cst_free(trace);
+    }
+    if (*begin == UINT64_MAX)
+        *begin = 0;
+    if (end <= *begin || end - *begin < TIMELINE_MOST)
+        return true;
+    cli_say("the traces are more than 104 days apart: they are not of one run");
+    return false;
+}
+
+/* Processes of two containers may have one number. Linux has none above 4194304. */
+static uint64_t own_pid(uint64_t pid, uint64_t *pids, unsigned n) {
+    for (unsigned i = 0; i < n; i++)
+        if (pids[i] == pid)
+            return 5000000 + n;
+    return pid;
+}
+
+static bool add(struct export_run *run, const char *path, const struct request *request,
+                uint64_t *pids) {
+    struct look look;
+    char program[128], group[200];
+    if (!open_trace(path, &look))
+        return false;
+    struct exported exported = {.job = {.flows = !request->no_flows, .group = group}};
+    bool done = prepare(&look, &exported);
+    int rank = report_rank(&look);
+    report_program(&look, program, sizeof program);
+    if (rank >= 0)
+        snprintf(group, sizeof group, "rank %d, %s", rank, program);
+    else
+        snprintf(group, sizeof group, "pid %llu, %s", (unsigned long long)exported.job.pid,
+                 program);
+    exported.job.pid = pids[run->n] = own_pid(exported.job.pid, pids, run->n);
+    done = done && export_run_add(run, &exported.job);
+    release(&exported);
+    look_close(&look);
+    return done;
+}
+
+static bool convert_folder(const struct request *request) {
+    struct cli_traces traces;
+    struct export_run run;
+    static uint64_t pids[CLI_FOLDER_TRACES];
+    uint64_t begin, written = 0;
+    char error[512] = "";
+    const char *to = request->outs[PERFETTO];
+    if (!cli_traces_list(request->trace, &traces))
+        return false;
+    bool whole = find_begin(&traces, &begin);
+    if (whole && !export_run_begin(&run, begin, to, request->force,
+                                   (const char *const *)traces.paths, error, sizeof error)) {
+        whole = false;
+    } else if (whole) {
+        for (unsigned i = 0; whole && i < traces.n; i++)
+            whole = add(&run, traces.paths[i], request, pids);
+        whole = export_run_end(&run, whole, &written, error, sizeof error);
+    }
+    cli_traces_free(&traces);
+    if (*error)
+        cli_say("%s: cannot be written: %s", to, error);
+    else if (whole)
+        cli_say("%s: %llu bytes", to, (unsigned long long)written);
+    return whole;
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
     struct request request = {NULL, {NULL}, false, false};
     struct look look;
-    char error[4600];
     int status = take_options(self, argc, argv, &request);
     if (status >= 0)
         return status;
     signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error like others */
-    if (!look_open(&look, request.trace, NAMES_BASE, error, sizeof error)) {
-        cli_say("%s", error);
+    if (cli_is_folder(request.trace))
+        return convert_folder(&request) ? 0 : 1;
+    if (!open_trace(request.trace, &look))
         return 1;
-    }
-    if (look.trace->torn)
-        cli_say("%s: %llu bytes at its end are torn and left out", request.trace,
-                (unsigned long long)look.trace->torn);
     bool done = convert(&look, &request);
     look_close(&look);
     return done ? 0 : 1;
@@ -209,7 +317,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_export = {
     "export",
-    "export [--perfetto OUT] [--jsonl OUT] [--sqlite OUT] [--no-flows] [--force] TRACE",
+    "export [--perfetto OUT] [--jsonl OUT] [--sqlite OUT] [--no-flows] [--force] TRACE\n"
+    "       cusplice export --perfetto OUT [--no-flows] [--force] FOLDER",
     "write a trace for Perfetto, as JSON lines, or as SQLite",
     help,
     run,

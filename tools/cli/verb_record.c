@@ -12,6 +12,7 @@
 
 #include "shim/base/path.h"
 #include "tools/cli/run.h"
+#include "tools/cli/run_folder.h"
 #include "tools/trace/pack.h"
 
 static const char help[] =
@@ -28,7 +29,9 @@ static const char help[] =
     "{pid} or %p: the\n"
     "                      process id, for programs of several processes; otherwise the first "
     "process that uses CUDA\n"
-    "                      is recorded. FILE.partial while the program runs, and if it is killed\n"
+    "                      is recorded. A folder (FOLDER/): each process, as rank-R.pid-P.cst "
+    "or pid-P.cst.\n"
+    "                      FILE.partial while the program runs, and if it is killed\n"
     "      --steps A-B     record these steps alone: a step ends where the host waits for the GPU; "
     "counted from 0\n"
     "      --gpu-times     GPU times as well, by CUPTI; said if it is not found. Costs time at "
@@ -81,6 +84,8 @@ static bool is_there(const char *path) {
 /* A name that no trace has yet. */
 static bool choose_output(const char *program) {
     char path[PATH_MAX], partial[PATH_MAX + 16];
+    if (output && cli_folder_is_named(output))
+        return cli_folder_take("--output", output, "record", ".cst");
     if (output) {
         char folder[PATH_MAX];
         const char *slash = strrchr(output, '/');
@@ -97,7 +102,7 @@ static bool choose_output(const char *program) {
                     is_there(output) ? output : partial);
             return false;
         }
-        if (!strstr(output, "{pid}") && !strstr(output, "%p"))
+        if (!strstr(output, "{pid}") && !strstr(output, "%p") && !strstr(output, "{process}"))
             snprintf(trace_path, sizeof trace_path, "%s", output);
         return cli_run_set_path("record", output);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/cli/trace_args.h"
+#include "tools/cli/trace_folder.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/html.h"
 #include "tools/trace/report.h"
@@ -32,6 +33,11 @@ static const char help[] =
     "one,\n"
     "            runs of graphs that ended there\n"
     "  coverage  by step: ops, what became of them, share in graphs\n"
+    "\n"
+    "A FOLDER of traces (cusplice record -o FOLDER/) is one table, a row for each process: rank "
+    "(-1: none), when\n"
+    "it began after the first one, time, ops, share in graphs, graph launches, steps, costliest "
+    "break.\n"
     "\n"
     "Or one page for a browser, which needs no network: the tables and the ops of a step, to "
     "search.\n"
@@ -89,6 +95,41 @@ static int html(const struct cli_verb *self, int argc, char **argv) {
     return status;
 }
 
+/* True: a folder stands where a trace does. */
+static bool names_folder(int argc, char **argv) {
+    bool found = false;
+    for (int i = 1; i < argc; i++)
+        found |= *argv[i] != '-' && *argv[i - 1] != '-' && cli_is_folder(argv[i]);
+    return found;
+}
+
+/* One trace after another, so that one is in memory at a time. */
+static int processes(const struct cli_verb *self, int argc, char **argv) {
+    static const char *const needed[] = {"FOLDER", NULL};
+    struct trace_args args;
+    struct cli_traces traces;
+    struct table table = {0};
+    struct look look;
+    int status = trace_args_read(self, &args, argc, argv,
+                                 TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_TOP, needed);
+    if (status >= 0)
+        return status;
+    if (!cli_traces_list(args.words[0], &traces))
+        return 1;
+    report_processes_begin(&table);
+    unsigned read = 0;
+    while (read < traces.n && trace_args_open(&args, traces.paths[read], &look)) {
+        report_processes_add(&look, &table);
+        look_close(&look);
+        read++;
+    }
+    report_processes_end(&table);
+    status = read == traces.n ? trace_args_print(&args, &table) : 1;
+    table_free(&table);
+    cli_traces_free(&traces);
+    return status;
+}
+
 static int run(const struct cli_verb *self, int argc, char **argv) {
     static const char *const needed[] = {
         "a report (kernels, segments, cache, breaks, coverage; or --html FILE)", "TRACE", NULL};
@@ -97,6 +138,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct table table = {0};
     if (wants_html(argv))
         return html(self, argc, argv);
+    if (names_folder(argc, argv))
+        return processes(self, argc, argv);
     int status =
         trace_args_read(self, &args, argc, argv,
                         TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_NAMES | TRACE_TOP, needed);
@@ -118,6 +161,7 @@ const struct cli_verb cli_verb_report = {
     "report",
     "report kernels|segments|cache|breaks|coverage [--sort FIELD] [--fields A,B] [--top N] "
     "[--format F] TRACE\n"
+    "       cusplice report [--sort FIELD] [--fields A,B] [--top N] [--format F] FOLDER\n"
     "       cusplice report --html FILE [--force] [--names FORM] TRACE",
     "tables of a trace: kernels, segments, cache, breaks, coverage",
     help,

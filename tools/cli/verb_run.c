@@ -21,6 +21,7 @@
 #include "tools/cli/config_name.h"
 #include "tools/cli/handshake.h"
 #include "tools/cli/library.h"
+#include "tools/cli/run_folder.h"
 
 static const char help[] =
     "Runs PROGRAM with libcusplice.so preloaded, for it and what it starts, and ends with its exit "
@@ -44,10 +45,15 @@ static const char help[] =
     "                      --set eager=PATTERN adds an eager rule in front of all others\n"
     "      --stats FILE    write the counters there at exit, as JSON ({pid} or %p: the process "
     "id)\n"
+    "      --stats FOLDER/ the same for each process that uses CUDA: rank-R.pid-P.json, or "
+    "pid-P.json without a rank;\n"
+    "                      also its report (.why) with --why, and its log (.log) where log is "
+    "set\n"
     "      --why           say at exit what share went into graphs, what broke the runs of "
     "launches and "
     "what to do\n"
-    "                      about it (on stderr, or where log_file says)\n"
+    "                      about it (on stderr, or where why_file or log_file says). Several "
+    "processes: one table\n"
     "  -h, --help\n"
     "\n"
     "Exit status: that of PROGRAM; 125 for a bad option or configuration, 126 where PROGRAM cannot "
@@ -129,6 +135,8 @@ static bool remove_stats(const char *path) {
 /* A folder that is not there is better found out now than at the program's end. */
 static bool take_stats(const struct cli_option *self, const char *path) {
     (void)self;
+    if (cli_folder_is_named(path))
+        return cli_folder_take_stats(path);
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1,
@@ -222,12 +230,15 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     if (!preload)
         return CLI_EXIT_REFUSED;
     cli_cache_offer(asked.caches, asked.why);
+    if (!cli_folder_begin(asked.why))
+        return CLI_EXIT_REFUSED;
     if (!cli_handshake_begin())
         cli_say("no temporary file: whether the library comes up cannot be told");
     int why = cli_child_run(argv, preload, &status);
     free(preload);
     if (why) {
         cli_handshake_drop();
+        cli_folder_end();
         cli_say("%s: %s", argv[0], strerror(why));
         return why == ENOENT ? CLI_EXIT_NOT_FOUND : CLI_EXIT_CANNOT_RUN;
     }
@@ -235,6 +246,7 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
         then();
     struct cli_verified verified;
     bool seen = cli_handshake_report(argv[0], asked.mode_off, &verified);
+    cli_folder_end();
     if (judge && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return judge(seen, &verified);
     cli_child_end_like(status);

@@ -5,31 +5,30 @@
  */
 #include "tools/cli/options.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "shim/base/clock.h"
 #include "shim/base/process.h"
-#include "shim/stats/page.h"
+#include "shim/base/process_rank.h"
+#include "tools/cli/top.h"
 #include "tools/trace/json.h"
 
-enum { EXIT_BAD = 2, PAGES_MAX = 256 };
-static const uint64_t SECOND = 1000000000;
+enum { EXIT_BAD = 2 };
 
 static const char help[] =
     "Shows what the library does in a process: launches, their share in graphs, graph launches, "
     "host time "
     "saved,\n"
-    "what broke the runs of launches, what graphs hold. Without PID: the process that there is, or "
-    "a list of "
-    "them.\n"
-    "It goes on until the process ends.\n"
+    "what broke the runs of launches, what graphs hold. Without PID: the process that there is; of "
+    "several, one table\n"
+    "(on a terminal) or a list. It goes on until the process ends.\n"
     "\n"
+    "      --all             one table of all processes, by rank: launches a second, share in "
+    "graphs, "
+    "costliest break\n"
     "      --once            show it once, after two looks one interval apart\n"
     "      --interval S      seconds between looks, 0.1 to 3600; 1 without it\n"
     "      --json            with --once: as JSON\n"
@@ -51,104 +50,17 @@ static const char help[] =
     "\n"
     "Exit status: 0; 1 where there is no such process or it does not answer; 2 for a bad option.\n";
 
-/* ---- pages ---- */
-
-struct found {
-    long pid;
-    char path[CUS_PAGE_PATH];
-};
-
-/* The number behind "cusplice-UID-", or 0. */
-static long pid_of(const char *name) {
-    char head[40];
-    int bytes = snprintf(head, sizeof head, "cusplice-%u-", (unsigned)geteuid());
-    if (strncmp(name, head, (size_t)bytes) != 0)
-        return 0;
-    name += bytes;
-    size_t digits = strspn(name, "0123456789");
-    return digits && digits < 11 && !name[digits] ? atol(name) : 0;
-}
-
-/* Is the process that made the page still there? */
-static bool is_alive(long pid, const struct cus_page *page) {
-    uint64_t start = cus_process_start(pid);
-    return start && start == page->start && page->pid == (uint64_t)pid;
-}
-
-/* The copy of a page that is sound; -1, and *why, where there is none. */
-static int open_page(const char *path, struct cus_page *copy, const char **why) {
-    int fd = cus_page_open(path, why);
-    if (fd >= 0 && !cus_page_read(fd, copy, why)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-/* Only what cus_page_open found to be a file of this user's is removed. */
-static void remove_page(const char *path, int fd) {
-    struct stat opened, there;
-    if (fstat(fd, &opened) == 0 && lstat(path, &there) == 0 && opened.st_dev == there.st_dev &&
-        opened.st_ino == there.st_ino)
-        unlink(path);
-}
-
-/* A file of this user's, by its name that of a process that is no more, which was ended before it
- * had made a page of it. */
-static bool remove_rest(long pid, const char *path) {
-    struct stat info;
-    return !cus_process_start(pid) && lstat(path, &info) == 0 && S_ISREG(info.st_mode) &&
-           info.st_uid == geteuid() && unlink(path) == 0;
-}
-
-/* The pages of processes that run, the others removed. */
-static unsigned list_pages(struct found *found) {
-    char folders[2][CUS_PAGE_PATH];
-    unsigned n = 0, n_folders = cus_page_folders(folders);
-    for (unsigned i = 0; i < n_folders; i++) {
-        DIR *folder = opendir(folders[i]);
-        struct dirent *entry;
-        while (folder && n < PAGES_MAX && (entry = readdir(folder))) {
-            struct cus_page copy;
-            const char *why;
-            struct found *one = &found[n];
-            one->pid = pid_of(entry->d_name);
-            if (!one->pid || !cus_page_path(folders[i], (unsigned)geteuid(), one->pid, one->path))
-                continue;
-            int fd = open_page(one->path, &copy, &why);
-            if (fd < 0) {
-                if (why && !remove_rest(one->pid, one->path))
-                    cli_say("%s %s: left alone", one->path, why);
-                continue;
-            }
-            if (is_alive(one->pid, &copy))
-                n++;
-            else
-                remove_page(one->path, fd);
-            close(fd);
-        }
-        if (folder)
-            closedir(folder);
-    }
-    return n;
-}
-
 /* ---- looking ---- */
 
 struct view {
     long pid;
     const char *path;
     int fd;
-    bool once, json, answered;
+    bool once, json, all, answered;
     uint64_t interval; /* ns */
     struct cus_page page;
     struct cus_page_facts before; /* at_ns is 0: there is nothing before */
 };
-
-static void nap(uint64_t ns) {
-    struct timespec time = {(time_t)(ns / SECOND), (long)(ns % SECOND)};
-    nanosleep(&time, NULL);
-}
 
 enum answer { ANSWERED, SILENT, ENDED, BROKEN };
 
@@ -156,10 +68,10 @@ enum answer { ANSWERED, SILENT, ENDED, BROKEN };
 static enum answer look(struct view *view) {
     const char *why;
     uint32_t answers = view->page.answers;
-    uint64_t begun = cus_clock_ns(), pause = SECOND / 1000;
+    uint64_t begun = cus_clock_ns(), pause = CLI_TOP_SECOND / 1000;
     cus_page_ask(view->fd, &view->page);
     for (;;) {
-        if (!is_alive(view->pid, &view->page))
+        if (!cli_top_is_alive(view->pid, &view->page))
             return ENDED;
         struct cus_page copy;
         if (!cus_page_read(view->fd, &copy, &why)) {
@@ -173,50 +85,14 @@ static enum answer look(struct view *view) {
             view->answered = true;
             return ANSWERED;
         }
-        if (cus_clock_ns() - begun > 3 * SECOND)
+        if (cus_clock_ns() - begun > 3 * CLI_TOP_SECOND)
             return SILENT;
-        nap(pause);
-        pause = pause < SECOND / 50 ? pause * 2 : pause;
+        cli_top_nap(pause);
+        pause = pause < CLI_TOP_SECOND / 50 ? pause * 2 : pause;
     }
 }
 
 /* ---- showing ---- */
-
-struct rates {
-    double seconds; /* 0: there is but one look */
-    double ops, graphs, share, saved;
-};
-
-static double saved(const struct cus_page_facts *facts, uint64_t in_graphs, uint64_t launches) {
-    return ((double)in_graphs * (double)facts->launch_ns -
-            (double)launches * (double)facts->graph_ns) /
-           1e9;
-}
-
-static double share(uint64_t in_graphs, uint64_t ops) {
-    return ops ? 100.0 * (double)in_graphs / (double)ops : 0;
-}
-
-/* Counters of a process only grow; what a page says may do anything. */
-static uint64_t grown(uint64_t now, uint64_t before) {
-    return now > before ? now - before : 0;
-}
-
-static struct rates rates_of(const struct view *view) {
-    const struct cus_page_facts *now = &view->page.facts, *before = &view->before;
-    struct rates rates = {0, 0, 0, 0, 0};
-    if (!before->at_ns || now->at_ns <= before->at_ns)
-        return rates;
-    rates.seconds = (double)(now->at_ns - before->at_ns) / 1e9;
-    uint64_t ops = grown(now->ops, before->ops);
-    uint64_t in_graphs = grown(now->in_graphs, before->in_graphs);
-    uint64_t graphs = grown(now->graph_launches, before->graph_launches);
-    rates.ops = (double)ops / rates.seconds;
-    rates.graphs = (double)graphs / rates.seconds;
-    rates.share = share(in_graphs, ops);
-    rates.saved = saved(now, in_graphs, graphs) / rates.seconds;
-    return rates;
-}
 
 typedef unsigned long long ull;
 
@@ -234,7 +110,7 @@ static void print_breaks(const struct cus_page_facts *facts) {
 
 static void print_text(const struct view *view) {
     const struct cus_page_facts *facts = &view->page.facts;
-    struct rates rates = rates_of(view);
+    struct cli_top_rates rates = cli_top_rates(&view->page.facts, &view->before);
     if (isatty(STDOUT_FILENO))
         printf("\033[H\033[2J");
     printf("cusplice top: %s (pid %ld, mode %s)\n", view->page.program, view->pid, facts->mode);
@@ -247,12 +123,14 @@ static void print_text(const struct view *view) {
         snprintf(now[3], sizeof now[3], "%.1f ms/s", rates.saved * 1e3);
     }
     printf("  %-16s %14s %16llu\n", "launches", now[0], (ull)facts->ops);
-    printf("  %-16s %14s %14.1f %%\n", "in graphs", now[1], share(facts->in_graphs, facts->ops));
+    printf("  %-16s %14s %14.1f %%\n", "in graphs", now[1],
+           cli_top_share(facts->in_graphs, facts->ops));
     printf("  %-16s %14s %16llu\n", "graph launches", now[2], (ull)facts->graph_launches);
     if (facts->launch_ns && facts->graph_ns)
         printf("  %-16s %14s %14.3f s  (estimate: %llu ns a launch, %llu ns a graph launch)\n",
-               "host time saved", now[3], saved(facts, facts->in_graphs, facts->graph_launches),
-               (ull)facts->launch_ns, (ull)facts->graph_ns);
+               "host time saved", now[3],
+               cli_top_saved(facts, facts->in_graphs, facts->graph_launches), (ull)facts->launch_ns,
+               (ull)facts->graph_ns);
     else
         printf("  %-16s %14s %16s\n", "host time saved", "", "not known yet");
     printf("  graphs hold about %.1f MiB, %.1f at most, of %.0f allowed; %llu built, %llu nodes "
@@ -264,13 +142,15 @@ static void print_text(const struct view *view) {
     fflush(stdout);
 }
 
-static void print_json(const struct view *view) {
-    struct cus_json top = json_to(stdout, CUS_JSON_INDENTED), *json = &top;
-    const struct cus_page_facts *facts = &view->page.facts;
-    struct rates rates = rates_of(view);
+void cli_top_put(struct cus_json *json, long pid, const struct cus_page *page,
+                 const struct cus_page_facts *before) {
+    const struct cus_page_facts *facts = &page->facts;
+    struct cli_top_rates rates = cli_top_rates(facts, before);
     cus_json_open(json, NULL, '{');
-    cus_json_integer(json, "pid", (int)view->pid);
-    cus_json_text(json, "program", view->page.program);
+    cus_json_integer(json, "pid", (int)pid);
+    if (page->rank && page->rank <= CUS_PROCESS_RANK_MAX + 1)
+        cus_json_number(json, "rank", page->rank - 1);
+    cus_json_text(json, "program", page->program);
     cus_json_text(json, "mode", facts->mode);
     cus_json_number(json, "ops", facts->ops);
     cus_json_number(json, "in_graphs", facts->in_graphs);
@@ -283,7 +163,7 @@ static void print_json(const struct view *view) {
     cus_json_number(json, "graph_bytes_limit", facts->graph_bytes_limit);
     cus_json_number(json, "launch_ns", facts->launch_ns);
     cus_json_number(json, "graph_ns", facts->graph_ns);
-    json_fixed(json, "saved_s", saved(facts, facts->in_graphs, facts->graph_launches));
+    json_fixed(json, "saved_s", cli_top_saved(facts, facts->in_graphs, facts->graph_launches));
     cus_json_open(json, "now", '{');
     json_fixed(json, "seconds", rates.seconds);
     json_fixed(json, "launches_per_s", rates.ops);
@@ -302,7 +182,12 @@ static void print_json(const struct view *view) {
     }
     cus_json_close(json, ']');
     cus_json_close(json, '}');
-    cus_json_end(json);
+}
+
+static void print_json(const struct view *view) {
+    struct cus_json json = json_to(stdout, CUS_JSON_INDENTED);
+    cli_top_put(&json, view->pid, &view->page, &view->before);
+    cus_json_end(&json);
 }
 
 static void print(const struct view *view) {
@@ -314,7 +199,7 @@ static void print(const struct view *view) {
 
 static int ended(const struct view *view) {
     cli_say("process %ld has ended", view->pid);
-    remove_page(view->path, view->fd);
+    cli_top_remove(view->path, view->fd);
     if (view->once && view->answered)
         print(view); /* what was seen last */
     return view->answered ? 0 : 1;
@@ -338,7 +223,7 @@ static int watch(struct view *view) {
             if (view->once)
                 return 0;
         }
-        nap(view->interval);
+        cli_top_nap(view->interval);
     }
 }
 
@@ -368,6 +253,7 @@ static bool take_pid(const char *text, long *pid) {
 static int take_options(const struct cli_verb *self, int argc, char **argv, struct view *view) {
     const struct cli_option options[] = {CLI_FLAG("once", &view->once),
                                          CLI_FLAG("json", &view->json),
+                                         CLI_FLAG("all", &view->all),
                                          CLI_OPTION("interval", 0, take_interval, &view->interval),
                                          {0}};
     const struct cli_option *const tables[] = {options, NULL};
@@ -377,7 +263,9 @@ static int take_options(const struct cli_verb *self, int argc, char **argv, stru
         return status;
     if (words.n && !take_pid(words.at[0], &view->pid))
         return EXIT_BAD;
-    if (words.n > 1)
+    if (words.n && view->all)
+        cli_say("%s: --all goes with no number", words.at[0]);
+    else if (words.n > 1)
         cli_say("%s: one process at a time", words.at[1]);
     else if (view->json && !view->once)
         cli_say("--json goes with --once");
@@ -387,23 +275,25 @@ static int take_options(const struct cli_verb *self, int argc, char **argv, stru
 }
 
 static int list_or_show(struct view *view) {
-    static struct found found[PAGES_MAX + 1];
+    static struct cli_top_found found[CLI_TOP_PAGES + 1];
     const char *why;
-    unsigned n = list_pages(found);
+    unsigned n = cli_top_list(found);
     if (n == 0) {
         cli_say("no process of this user shows a page (see cusplice top --help)");
         return 1;
     }
+    if (n > 1 && !view->once && isatty(STDOUT_FILENO))
+        return cli_top_all(false, false, view->interval);
     if (n > 1) {
         for (unsigned i = 0; i < n; i++) {
             struct cus_page copy;
-            int fd = open_page(found[i].path, &copy, &why);
+            int fd = cli_top_open(found[i].path, &copy, &why);
             if (fd < 0)
                 continue;
             printf("%ld %s\n", found[i].pid, copy.program);
             close(fd);
         }
-        cli_say("%u processes: cusplice top PID shows one", n);
+        cli_say("%u processes: cusplice top PID shows one, --all shows all", n);
         return 0;
     }
     view->pid = found[0].pid;
@@ -419,7 +309,7 @@ static bool find_page(struct view *view, char path[CUS_PAGE_PATH]) {
         if (!cus_page_path(folders[i], (unsigned)geteuid(), view->pid, path))
             continue;
         view->path = path;
-        view->fd = open_page(path, &view->page, &why);
+        view->fd = cli_top_open(path, &view->page, &why);
         if (view->fd >= 0)
             return true;
         if (why) {
@@ -435,11 +325,13 @@ static bool find_page(struct view *view, char path[CUS_PAGE_PATH]) {
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    struct view view = {.fd = -1, .interval = SECOND};
+    struct view view = {.fd = -1, .interval = CLI_TOP_SECOND};
     char path[CUS_PAGE_PATH];
     int status = take_options(self, argc, argv, &view);
     if (status >= 0)
         return status;
+    if (view.all)
+        return cli_top_all(view.once, view.json, view.interval);
     if (!view.pid) {
         status = list_or_show(&view);
         if (status >= 0)
@@ -454,7 +346,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_top = {
     "top",
-    "top [PID] [--once] [--interval S] [--json]",
+    "top [PID | --all] [--once] [--interval S] [--json]",
     "show what the library does in a process that runs",
     help,
     run,

@@ -24,11 +24,28 @@ struct export_job {
     bool flows;                        /* Perfetto: arrows from calls to executions */
     uint64_t pid;                      /* of the program; see export_pid */
     uint64_t bytes;                    /* out: of the file */
+    const char *group;                 /* Perfetto: what the program's process is called */
+    uint32_t place;                    /* 0: the only trace of its file; else from 1 on */
 };
 
 /* Each writes a file, or leaves nothing and says in `error` what failed. */
 bool export_perfetto(struct export_job *job, const char *path, char *error, size_t bytes);
 bool export_sqlite(struct export_job *job, const char *path, char *error, size_t bytes);
+
+/* Perfetto: the traces of several processes in one file, on one clock, each with tracks of its own.
+ * Add each trace, then end, also after an error; `begin_ns` is the first event of all. */
+struct export_run {
+    struct out *out; /* NULL: not open */
+    uint64_t begin_ns;
+    uint64_t flows; /* ids of arrows that are taken */
+    uint32_t n;     /* traces */
+};
+bool export_run_begin(struct export_run *run, uint64_t begin_ns, const char *path, bool force,
+                      const char *const *from, char *error, size_t bytes);
+bool export_run_add(struct export_run *run, struct export_job *job);
+/* `whole`: all were added. False with a sentence, and nothing left of the file. */
+bool export_run_end(struct export_run *run, bool whole, uint64_t *written, char *error,
+                    size_t bytes);
 
 /* The process that a trace is of: "pid" of its facts, else its first thread. */
 uint64_t export_pid(const struct cst_trace *trace);

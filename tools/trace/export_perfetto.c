@@ -26,11 +26,13 @@ struct writer {
     struct open_slices *threads; /* by thread */
     struct intern devices;       /* that have a name */
     uint64_t host_pid;
+    uint64_t begin_ns; /* time 0 of the file */
+    uint64_t flows;    /* ids in use by traces before */
     bool no_memory;
 };
 
 static uint64_t at(const struct writer *w, uint64_t ns) {
-    return ns - w->trace->begin_ns;
+    return ns - w->begin_ns;
 }
 
 /* `{"ph":"X"`, on its own line. */
@@ -54,8 +56,22 @@ static uint64_t tid_of(const struct writer *w, uint32_t thread) {
     return w->trace->threads[thread]->tid;
 }
 
+/* Linux has no process of such a number. Each trace of a file of several has GPUs of its own. */
+enum { DEVICES_FROM = 10000000, DEVICES_OF_ONE = 1000 };
+
+static uint64_t pid_of_device(const struct writer *w, uint32_t device) {
+    if (!w->job->place)
+        return device;
+    return DEVICES_FROM + (uint64_t)w->job->place * DEVICES_OF_ONE + device % DEVICES_OF_ONE;
+}
+
 static uint64_t device_of(const struct writer *w, uint32_t stream) {
-    return w->trace->streams[stream]->device;
+    return pid_of_device(w, w->trace->streams[stream]->device);
+}
+
+/* Spans count from the trace's own beginning. */
+static uint64_t of_span(const struct writer *w, uint64_t ns) {
+    return at(w, w->trace->begin_ns + ns);
 }
 
 /* ---- names of tracks ---- */
@@ -85,7 +101,8 @@ static void put_name(struct writer *w, const char *what, uint64_t pid, const uin
 static void put_tracks(struct writer *w) {
     const struct cst_trace *trace = w->trace;
     char name[256];
-    put_name(w, "process", w->host_pid, NULL, "program", 0);
+    uint64_t place = 2 * (uint64_t)w->job->place;
+    put_name(w, "process", w->host_pid, NULL, w->job->group ? w->job->group : "program", place);
     for (uint32_t i = 0; i < trace->n_threads; i++) {
         if (!trace->threads[i])
             continue;
@@ -102,13 +119,15 @@ static void put_tracks(struct writer *w) {
         bool first = false;
         w->no_memory |= !intern_add(&w->devices, &stream->device, sizeof stream->device, &first);
         if (first) {
-            snprintf(name, sizeof name, "GPU %u", stream->device);
-            put_name(w, "process", stream->device, NULL, name, 5000000 + (uint64_t)stream->device);
+            snprintf(name, sizeof name, "GPU %u%s%s", stream->device, w->job->group ? " of " : "",
+                     w->job->group ? w->job->group : "");
+            put_name(w, "process", pid_of_device(w, stream->device), NULL, name,
+                     place ? place + 1 : 5000000 + (uint64_t)stream->device);
         }
         uint64_t tid = i;
         snprintf(name, sizeof name, "stream %u %s, context %u", i, export_stream(stream->kind),
                  stream->context);
-        put_name(w, "thread", stream->device, &tid, name, i);
+        put_name(w, "thread", pid_of_device(w, stream->device), &tid, name, i);
     }
 }
 
@@ -178,7 +197,7 @@ static void put_call_of_op(struct writer *w, const struct model_op *op, uint64_t
     const char *api =
         kind->op == CST_OP_LAUNCH ? export_api(kind, op->op) : w->job->names[kind->id].mangled;
     begin_host_slice(w, &op->op->head, op->op->host_ns, "cuda_driver", api);
-    out_key_number(w->out, "correlation", number + 1);
+    out_key_number(w->out, "correlation", w->flows + number + 1);
     out_key_text(w->out, "outcome", export_outcome(op));
     if (op->op->eager)
         out_key_text(w->out, "eager", cst_string(w->trace, op->op->eager));
@@ -188,7 +207,7 @@ static void put_call_of_op(struct writer *w, const struct model_op *op, uint64_t
         out_key_signed(w->out, "result", op->op->result);
     out_text(w->out, "}}");
     if (w->job->flows && w->job->spans[number].start != TIMELINE_NEVER)
-        put_flow(w, "s", number + 1, w->host_pid, tid_of(w, op->op->head.thread),
+        put_flow(w, "s", w->flows + number + 1, w->host_pid, tid_of(w, op->op->head.thread),
                  at(w, op->op->head.ns));
 }
 
@@ -311,8 +330,9 @@ static void put_execution(struct writer *w, uint32_t number) {
                                                    : w->job->names[kind->id].demangled;
     uint32_t stream = op->op->stream;
     uint64_t event, times;
-    begin_gpu_slice(w, categories[kind->op], name, stream, span->start, span->end);
-    out_key_number(w->out, "correlation", (uint64_t)number + 1);
+    begin_gpu_slice(w, categories[kind->op], name, stream, of_span(w, span->start),
+                    of_span(w, span->end));
+    out_key_number(w->out, "correlation", w->flows + number + 1);
     put_stream(w, stream);
     if (kind->op == CST_OP_LAUNCH) {
         put_three(w, "grid", op->op->dims);
@@ -327,7 +347,8 @@ static void put_execution(struct writer *w, uint32_t number) {
     out_key_number(w->out, "step", w->job->model->steps[op->step].number);
     out_text(w->out, "}}");
     if (w->job->flows)
-        put_flow(w, "f", (uint64_t)number + 1, device_of(w, stream), stream, span->start);
+        put_flow(w, "f", w->flows + number + 1, device_of(w, stream), stream,
+                 of_span(w, span->start));
 }
 
 /* A graph is a slice over those of its ops. */
@@ -344,8 +365,8 @@ static void put_gpu_stream(struct writer *w, uint32_t stream) {
             uint32_t last = i;
             while (last + 1 < ops->n_ops && w->job->model->ops[ops->ops[last + 1]].out == op->out)
                 last++;
-            begin_gpu_slice(w, "cusplice", "graph", stream, spans[ops->ops[i]].start,
-                            spans[ops->ops[last]].end);
+            begin_gpu_slice(w, "cusplice", "graph", stream, of_span(w, spans[ops->ops[i]].start),
+                            of_span(w, spans[ops->ops[last]].end));
             out_key_number(w->out, "segment", launch->segment);
             out_key_number(w->out, "ops", last - i + 1);
             out_text(w->out, "}}");
@@ -356,6 +377,21 @@ static void put_gpu_stream(struct writer *w, uint32_t stream) {
 }
 
 /* ---- the file ---- */
+
+/* Of the first event, which has no comma before it, or of a later one. */
+static void put_label(struct writer *w, const char *before) {
+    out_text(w->out, before);
+    out_text(w->out, "{\"ph\":\"M\",\"name\":\"process_labels\"");
+    out_key_number(w->out, "pid", w->host_pid);
+    out_text(w->out, ",\"tid\":0,\"ts\":0,\"args\":{\"labels\":\"CPU\"");
+    if (w->job->place) { /* what the head says of a single trace */
+        out_key_text(w->out, "trace", w->trace->path);
+        out_key_text(w->out, "gpu_times", timeline_gpu_times(w->job->model));
+        out_key_bool(w->out, "closed", w->trace->closed);
+        out_key_object(w->out, "facts", w->trace->facts);
+    }
+    out_text(w->out, "}}");
+}
 
 static void put_head(struct writer *w) {
     const struct cst_trace *trace = w->trace;
@@ -372,49 +408,115 @@ static void put_head(struct writer *w) {
     out_key_number(w->out, "lost_records", trace->lost_records);
     out_key_bool(w->out, "closed", trace->closed);
     out_key_object(w->out, "facts", trace->facts);
-    out_text(w->out, "},\n\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_labels\"");
-    out_key_number(w->out, "pid", w->host_pid);
-    out_text(w->out, ",\"tid\":0,\"ts\":0,\"args\":{\"labels\":\"CPU\"}}");
+    out_text(w->out, "},\n\"traceEvents\":[");
+    put_label(w, "\n");
 }
 
 /* Not a number that a device has too. */
 static uint64_t host_pid(const struct export_job *job) {
     uint64_t pid = job->pid;
-    for (uint32_t i = 0; i < job->trace->n_streams; i++)
+    for (uint32_t i = 0; !job->place && i < job->trace->n_streams; i++)
         if (job->trace->streams[i] && job->trace->streams[i]->device == pid)
             return (uint64_t)1 << 32;
     return pid;
 }
 
+static void put_trace(struct writer *w) {
+    put_tracks(w);
+    put_host(w);
+    for (uint32_t i = 0; i < w->trace->n_streams; i++)
+        put_gpu_stream(w, i);
+    if (w->no_memory && !w->out->error)
+        w->out->error = ENOMEM;
+    for (uint32_t i = 0; i < w->trace->n_threads; i++)
+        free(w->threads[i].ends);
+    free(w->threads);
+    intern_free(&w->devices);
+}
+
+/* False: no memory. */
+static bool make_writer(struct writer *w, struct export_job *job) {
+    *w = (struct writer){.job = job, .trace = job->trace, .host_pid = host_pid(job)};
+    w->begin_ns = job->trace->begin_ns;
+    w->threads = calloc(job->trace->n_threads + 1, sizeof *w->threads);
+    return w->threads != NULL;
+}
+
 bool export_perfetto(struct export_job *job, const char *path, char *error, size_t bytes) {
-    struct writer w = {.job = job, .trace = job->trace, .host_pid = host_pid(job)};
-    w.out = malloc(sizeof *w.out);
-    w.threads = calloc(job->trace->n_threads + 1, sizeof *w.threads);
-    if (!w.out || !w.threads) {
+    struct writer w;
+    struct out *out = malloc(sizeof *out);
+    if (!out || !make_writer(&w, job)) {
         snprintf(error, bytes, "not enough memory");
-        free(w.out);
-        free(w.threads);
+        free(out);
         return false;
     }
-    int failed = out_open(w.out, path, job->force, job->from);
+    w.out = out;
+    int failed = out_open(out, path, job->force, job->from);
     if (!failed) {
         put_head(&w);
-        put_tracks(&w);
-        put_host(&w);
-        for (uint32_t i = 0; i < job->trace->n_streams; i++)
-            put_gpu_stream(&w, i);
-        out_text(w.out, "\n]}\n");
-        if (w.no_memory && !w.out->error)
-            w.out->error = ENOMEM;
-        failed = out_close(w.out);
+        put_trace(&w);
+        out_text(out, "\n]}\n");
+        failed = out_close(out);
+    } else {
+        free(w.threads);
     }
-    job->bytes = w.out->bytes;
-    for (uint32_t i = 0; i < job->trace->n_threads; i++)
-        free(w.threads[i].ends);
-    intern_free(&w.devices);
-    free(w.threads);
-    free(w.out);
+    job->bytes = out->bytes;
+    free(out);
     if (failed)
         snprintf(error, bytes, "%s", beside_why(failed));
     return !failed;
+}
+
+/* ---- several traces ---- */
+
+bool export_run_begin(struct export_run *run, uint64_t begin_ns, const char *path, bool force,
+                      const char *const *from, char *error, size_t bytes) {
+    *run = (struct export_run){.out = malloc(sizeof *run->out), .begin_ns = begin_ns};
+    int failed = run->out ? out_open(run->out, path, force, from) : ENOMEM;
+    if (failed) {
+        free(run->out);
+        run->out = NULL;
+        snprintf(error, bytes, "%s", beside_why(failed));
+        return false;
+    }
+    out_text(run->out, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\"");
+    out_key_number(run->out, "baseTimeNanoseconds", begin_ns);
+    out_text(run->out, ",\n\"otherData\":{");
+    out_key_text(run->out, "exporter", "cusplice " CUSPLICE_VERSION);
+    out_key_text(run->out, "clock", "CLOCK_MONOTONIC");
+    out_text(run->out, "},\n\"traceEvents\":[");
+    return true;
+}
+
+bool export_run_add(struct export_run *run, struct export_job *job) {
+    struct writer w;
+    job->place = ++run->n;
+    if (!make_writer(&w, job)) {
+        run->out->error = run->out->error ? run->out->error : ENOMEM;
+        return false;
+    }
+    w.out = run->out;
+    w.begin_ns = run->begin_ns;
+    w.flows = run->flows;
+    put_label(&w, run->n == 1 ? "\n" : ",\n");
+    put_trace(&w);
+    run->flows += job->model->n_ops;
+    return !run->out->error;
+}
+
+bool export_run_end(struct export_run *run, bool whole, uint64_t *written, char *error,
+                    size_t bytes) {
+    int failed = run->out->error;
+    if (whole || failed) {
+        out_text(run->out, "\n]}\n");
+        failed = out_close(run->out);
+    } else {
+        out_abandon(run->out);
+    }
+    *written = run->out->bytes;
+    free(run->out);
+    run->out = NULL;
+    if (failed)
+        snprintf(error, bytes, "%s", beside_why(failed));
+    return whole && !failed;
 }

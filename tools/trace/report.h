@@ -23,6 +23,14 @@ void report_cache(const struct look *look, struct table *table);
 void report_breaks(const struct look *look, struct table *table);
 void report_coverage(const struct look *look, struct table *table);
 
+/* One row for each trace of a folder; all times on one clock. Begin, then add each, then end. */
+void report_processes_begin(struct table *table);
+void report_processes_add(const struct look *look, struct table *table);
+void report_processes_end(struct table *table);
+/* What the facts say of a trace's process: its rank (-1: none) and the program's file name. */
+int report_rank(const struct look *look);
+void report_program(const struct look *look, char *out, size_t bytes);
+
 /* Two traces against each other: ops by kernel, or steps by signature. */
 void diff_kernels(const struct look *a, const struct look *b, struct table *table);
 void diff_steps(const struct look *a, const struct look *b, struct table *table);

@@ -150,6 +150,28 @@ TEST(Log, AFileIsTheUsersAloneAndNoLink) {
     EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
+TEST(Log, AReportGoesIntoItsOwnFileAnewAndIntoASharedOneBehind) {
+    std::string own = TempPath("report.{pid}"), shared = TempPath("report");
+    std::string mine = TempPath("report." + std::to_string(getpid()));
+    for (int i = 0; i < 2; i++) {
+        cus_log_text_in(own.c_str(), "one\n", 4);
+        cus_log_text_in(shared.c_str(), "one\n", 4);
+    }
+    EXPECT_EQ(ReadFile(mine), "one\n");
+    EXPECT_EQ(ReadFile(shared), "one\none\n");
+}
+
+TEST(Log, AReportWithoutAFileOfItsOwnIsInTheLog) {
+    std::string link = TempPath("report.link"), other = WriteFile(TempPath("other"), "theirs");
+    ASSERT_EQ(symlink(other.c_str(), link.c_str()), 0);
+    for (const std::string &file :
+         {std::string(), link, std::string("/nowhere/at/all"), link + "%p/x"})
+        EXPECT_EQ(Captured([&] { cus_log_text_in(file.c_str(), "two\nlines\n", 10); }),
+                  "two\nlines\n")
+            << file;
+    EXPECT_EQ(ReadFile(other), "theirs");
+}
+
 TEST(Log, AStderrThatNobodyReadsEndsNobody) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);

@@ -111,6 +111,7 @@ TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
                                                        {"stats_every", "3"},
                                                        {"log", "info,graph:debug"},
                                                        {"log_file", "/tmp/log"},
+                                                       {"why_file", "/tmp/why"},
                                                        {"verify_mode", "full"},
                                                        {"verify_every", "7"},
                                                        {"verify_mb", "64"},

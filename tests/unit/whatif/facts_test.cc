@@ -102,7 +102,7 @@ TEST(Facts, WhatIsOfTheMachineIsNotTaken) {
     std::string config = Config(program, &guessed);
     for (const char *key :
          {"cache_dir", "cache_mb", "cache_every", "graph_mb", "host_mb", "stats", "log", "log_file",
-          "record", "verify_report", "live", "trust_driver", "trust_interposers"})
+          "why_file", "record", "verify_report", "live", "trust_driver", "trust_interposers"})
         EXPECT_EQ(config.find(key), std::string::npos) << key;
     EXPECT_NE(config.find("warmup = 7\n"), std::string::npos);
 }

@@ -1,0 +1,171 @@
+/*
+ * cusplice top --all: all processes of this user in one table. verb_top.c calls it, on the one
+ * thread. All pages are asked before any answer is awaited, so a process that is stopped holds the
+ * table up once and not once each. It trusts no page.
+ */
+#include "tools/cli/top.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/process_rank.h"
+#include "tools/cli/verb.h"
+#include "tools/trace/json.h"
+
+enum { SHOWN = 64 };
+
+struct one {
+    struct cli_top_found found;
+    int fd;
+    bool answered; /* at this look */
+    uint32_t answers;
+    struct cus_page page;
+    struct cus_page_facts before; /* at_ns is 0: there is nothing before */
+};
+
+/* As many as pages are listed. */
+static struct one ones[CLI_TOP_PAGES];
+static unsigned n;
+
+static bool is_known(long pid) {
+    for (unsigned i = 0; i < n; i++)
+        if (ones[i].found.pid == pid)
+            return true;
+    return false;
+}
+
+/* Takes in the pages that are new, and lets go of those whose process has ended. */
+static void refresh(void) {
+    static struct cli_top_found found[CLI_TOP_PAGES + 1];
+    const char *why;
+    for (unsigned i = n; i-- > 0;)
+        if (!cli_top_is_alive(ones[i].found.pid, &ones[i].page)) {
+            cli_top_remove(ones[i].found.path, ones[i].fd);
+            close(ones[i].fd);
+            ones[i] = ones[--n];
+        }
+    unsigned listed = cli_top_list(found);
+    for (unsigned i = 0; i < listed && n < CLI_TOP_PAGES; i++) {
+        struct one *one = &ones[n];
+        if (is_known(found[i].pid))
+            continue;
+        *one = (struct one){.found = found[i]};
+        one->fd = cli_top_open(one->found.path, &one->page, &why);
+        n += one->fd >= 0;
+    }
+}
+
+/* Asks all, and waits until all have answered, or a second. */
+static void look(void) {
+    uint64_t begun = cus_clock_ns();
+    unsigned waiting = n;
+    for (unsigned i = 0; i < n; i++) {
+        ones[i].answered = false;
+        ones[i].answers = ones[i].page.answers;
+        cus_page_ask(ones[i].fd, &ones[i].page);
+    }
+    while (waiting && cus_clock_ns() - begun < CLI_TOP_SECOND) {
+        cli_top_nap(CLI_TOP_SECOND / 200);
+        waiting = 0;
+        for (unsigned i = 0; i < n; i++) {
+            static struct cus_page copy;
+            const char *why;
+            struct one *one = &ones[i];
+            if (one->answered)
+                continue;
+            one->answered = cus_page_read(one->fd, &copy, &why) && copy.answers != one->answers;
+            if (one->answered) {
+                one->before = one->page.facts;
+                one->page = copy;
+            }
+            waiting += !one->answered && cli_top_is_alive(one->found.pid, &one->page);
+        }
+    }
+}
+
+/* ---- showing ---- */
+
+static uint32_t rank_of(const struct one *one) {
+    uint32_t rank = one->page.rank;
+    return rank && rank <= CUS_PROCESS_RANK_MAX + 1 ? rank - 1 : UINT32_MAX;
+}
+
+static int compare(const void *a, const void *b) {
+    const struct one *x = a, *y = b;
+    if (rank_of(x) != rank_of(y))
+        return rank_of(x) < rank_of(y) ? -1 : 1;
+    return x->found.pid < y->found.pid ? -1 : x->found.pid > y->found.pid;
+}
+
+static void print_row(const struct one *one) {
+    const struct cus_page_facts *facts = &one->page.facts;
+    struct cli_top_rates rates = cli_top_rates(facts, &one->before);
+    char rank[16] = "-", now[2][32] = {"", ""};
+    if (rank_of(one) != UINT32_MAX)
+        snprintf(rank, sizeof rank, "%u", rank_of(one));
+    printf("%6s %8ld  %-16.16s ", rank, one->found.pid, one->page.program);
+    if (!one->answered) {
+        printf("does not answer\n");
+        return;
+    }
+    if (rates.seconds > 0) {
+        snprintf(now[0], sizeof now[0], "%.0f", rates.ops);
+        snprintf(now[1], sizeof now[1], "%.1f %%", rates.share);
+    }
+    printf("%12s %10s %14llu %9.1f %%", now[0], now[1], (unsigned long long)facts->ops,
+           cli_top_share(facts->in_graphs, facts->ops));
+    if (facts->n_breaks)
+        printf("  %s%s%s", facts->breaks[0].name, *facts->breaks[0].name ? ": " : "",
+               facts->breaks[0].what);
+    printf("\n");
+}
+
+static void print_table(void) {
+    if (isatty(STDOUT_FILENO))
+        printf("\033[H\033[2J");
+    printf("cusplice top: %u process%s\n", n, n == 1 ? "" : "es");
+    printf("%6s %8s  %-16s %12s %10s %14s %11s  %s\n", "rank", "pid", "program", "launches/s",
+           "in graphs", "launches", "in graphs", "costliest break so far");
+    for (unsigned i = 0; i < n && i < SHOWN; i++)
+        print_row(&ones[i]);
+    if (n > SHOWN)
+        printf("and %u more\n", n - SHOWN);
+    fflush(stdout);
+}
+
+static void print_json(void) {
+    struct cus_json json = json_to(stdout, CUS_JSON_INDENTED);
+    cus_json_open(&json, NULL, '[');
+    for (unsigned i = 0; i < n; i++)
+        if (ones[i].answered)
+            cli_top_put(&json, ones[i].found.pid, &ones[i].page, &ones[i].before);
+    cus_json_close(&json, ']');
+    cus_json_end(&json);
+}
+
+int cli_top_all(bool once, bool json, uint64_t interval) {
+    refresh();
+    if (!n) {
+        cli_say("no process of this user shows a page (see cusplice top --help)");
+        return 1;
+    }
+    for (unsigned looks = 1; n; looks++) {
+        look();
+        qsort(ones, n, sizeof *ones, compare);
+        if (looks > 1 || !once) {
+            if (json)
+                print_json();
+            else
+                print_table();
+        }
+        if (once && looks > 1)
+            return 0;
+        cli_top_nap(interval);
+        refresh();
+    }
+    cli_say("all processes have ended");
+    return 0;
+}
