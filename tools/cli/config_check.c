@@ -136,7 +136,7 @@ static bool is_all(const char *pattern, bool calls) {
 static void judge_all(struct check *check, const struct cus_rules *rules, unsigned at, bool calls) {
     const struct cus_rule *rule = cus_rules_get(rules, at), *hidden = NULL, *other;
     unsigned n = 0;
-    char text[400];
+    char text[PATH_MAX + 400];
     if (!is_all(rule->pattern, calls))
         return;
     for (unsigned i = at + 1; (other = cus_rules_get(rules, i)); i++)
@@ -146,7 +146,7 @@ static void judge_all(struct check *check, const struct cus_rules *rules, unsign
         return;
     snprintf(text, sizeof text,
              "%s = %.100s: matches every %s, so that %u rule%s behind it never decide%s, from "
-             "%.100s:%d on",
+             "%s:%d on",
              cus_policy_name(rule->policy), rule->pattern, calls ? "call" : "kernel", n,
              n == 1 ? "" : "s", n == 1 ? "s" : "", hidden->file, hidden->line);
     notice(check, rule->file, rule->line, text);
@@ -154,11 +154,11 @@ static void judge_all(struct check *check, const struct cus_rules *rules, unsign
 
 static void judge_same(struct check *check, const struct cus_rules *rules, unsigned at) {
     const struct cus_rule *rule = cus_rules_get(rules, at), *first;
-    char text[400];
+    char text[PATH_MAX + 400];
     for (unsigned i = 0; i < at && (first = cus_rules_get(rules, i)); i++) {
         if (strcmp(first->pattern, rule->pattern) != 0)
             continue;
-        snprintf(text, sizeof text, "%s = %.100s: never decides: %.150s:%d has the same pattern",
+        snprintf(text, sizeof text, "%s = %.100s: never decides: %s:%d has the same pattern",
                  cus_policy_name(rule->policy), rule->pattern, first->file, first->line);
         notice(check, rule->file, rule->line, text);
         return;
