@@ -462,7 +462,9 @@ static CUresult around(const struct call *call) {
         return around_release(call);
     case CUS_ACT_BEGIN:
         flush(call);
+        cus_engine_capture_begins();
         result = pass_on(call);
+        cus_engine_capture_tried();
         if (result == CUDA_SUCCESS)
             cus_engine_capture_began(stream_of(call));
         return result;

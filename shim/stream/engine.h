@@ -272,8 +272,10 @@ void cus_engine_stream_changed(const struct cus_stream_ref *stream);
  * NULL: launches of any function. */
 void cus_engine_taint(const void *handle);
 
-/* Captures of the program. began: after a begin-capture succeeded; ended: after any end-capture
- * returned. */
+/* Captures of the program. begins, tried: before a begin-capture and after it, whatever it
+ * returned; began: after one that succeeded; ended: after any end-capture returned. */
+void cus_engine_capture_begins(void);
+void cus_engine_capture_tried(void);
 void cus_engine_capture_began(const struct cus_stream_ref *stream);
 void cus_engine_capture_ended(const struct cus_stream_ref *stream);
 /* After a call that is in no table: forgets all ranges. Each next segment asks for the capture

@@ -319,6 +319,14 @@ void cus_engine_code_unloaded(const void *code) {
 
 /* ---- captures of the program ---- */
 
+void cus_engine_capture_begins(void) {
+    cus_room_capture_begins();
+}
+
+void cus_engine_capture_tried(void) {
+    cus_room_capture_tried();
+}
+
 void cus_engine_capture_began(const struct cus_stream_ref *stream) {
     CUS_TRACE(.what = CST_CALL_CAPTURE_BEGAN, .stream = stream);
     struct cus_context *context = cus_streams_context(current_context());

@@ -6,6 +6,7 @@
  * `freed`. The driver is asked about living streams
  * alone: a thread that is about to let a stream die clears `askable` first, under the build lock.
  */
+#include <sched.h>
 #include <time.h>
 
 #include "shim/base/cancel.h"
@@ -51,15 +52,41 @@ enum {
 
 /* ---- streams that can be asked ---- */
 
+/* Atomics: threads that ask a stream, and threads in a call that begins a capture. A capture that
+ * begins between the two questions of says_complete would be spoilt by the second one (D7). So a
+ * thread asks only while none begins, and a capture begins once nobody asks. */
+static uint32_t asking, beginning;
+
+/* The wait ends: a thread that asks makes two calls of the driver, which return at once, and no
+ * thread asks anew. It is bounded all the same. */
+void cus_room_capture_begins(void) {
+    enum { LOOKS = 1000000 };
+    __atomic_add_fetch(&beginning, 1, __ATOMIC_SEQ_CST);
+    for (uint32_t i = 0; CUS_HAZARD(D7) && i < LOOKS && __atomic_load_n(&asking, __ATOMIC_SEQ_CST);
+         i++)
+        sched_yield();
+}
+
+bool cus_room_asks(void) {
+    return __atomic_load_n(&asking, __ATOMIC_SEQ_CST);
+}
+
+void cus_room_capture_tried(void) {
+    __atomic_sub_fetch(&beginning, 1, __ATOMIC_SEQ_CST);
+}
+
 /* Is the stream idle? Asking may spoil a capture elsewhere (D2). A stream that captures, or that
  * belongs to another stream's capture, is asked nothing more (D7). */
 static bool says_complete(CUstream stream) {
     const struct cus_driver *driver = cus_process.driver;
     struct cus_relaxed relaxed = cus_relax(driver);
     CUstreamCaptureStatus status;
-    bool done = driver->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+    __atomic_add_fetch(&asking, 1, __ATOMIC_SEQ_CST);
+    bool may = !CUS_HAZARD(D7) || !__atomic_load_n(&beginning, __ATOMIC_SEQ_CST);
+    bool done = may && driver->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
                 status == CU_STREAM_CAPTURE_STATUS_NONE &&
                 driver->cuStreamQuery(stream) == CUDA_SUCCESS;
+    __atomic_sub_fetch(&asking, 1, __ATOMIC_SEQ_CST);
     cus_relax_end(driver, relaxed);
     return done;
 }

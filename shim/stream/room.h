@@ -14,6 +14,11 @@ void cus_room_take(struct cus_engine *engine, uint32_t nodes);
 /* Waits until nothing runs in the current context `context`, until `until_ns` at most. Build lock
  * held. */
 bool cus_room_settle(struct cus_context *context, uint64_t until_ns);
+/* The program is about to begin a capture, on any stream; the call that begins it returned. */
+void cus_room_capture_begins(void);
+void cus_room_capture_tried(void);
+/* For tests: does a thread ask a stream at this moment? */
+bool cus_room_asks(void);
 /* The engine begins to serve a stream; the stream or its context is about to go. */
 void cus_room_stream_made(struct cus_engine *engine);
 void cus_room_stream_goes(struct cus_engine *engine);

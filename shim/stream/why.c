@@ -64,12 +64,14 @@ static void time_step(struct cus_engine *engine, uint64_t ops, uint64_t in_graph
         return;
     uint64_t began = engine->timed_ns;
     uint64_t now = cus_learning_wants(learning) ? cus_clock_ns() : 0;
-    struct cus_account account =
-        cus_account_since(cus_engine_account(engine), engine->building.began);
     struct cus_learning_step step = {.ops = (uint32_t)(ops < UINT32_MAX ? ops : UINT32_MAX),
-                                     .in_graphs = (uint32_t)in_graphs,
-                                     .ns = began && now ? now - began : 0,
-                                     .saved_ns = cus_account_balance(&account)};
+                                     .in_graphs = (uint32_t)in_graphs};
+    if (began && now) {
+        struct cus_account account =
+            cus_account_since(cus_engine_account(engine), engine->building.began);
+        step.ns = now - began;
+        step.saved_ns = cus_account_balance(&account);
+    }
     cus_learning_add(learning, &step);
     if (cus_learning_wants(learning))
         engine->timed_ns = now ? now : cus_clock_ns();

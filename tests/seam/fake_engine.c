@@ -385,6 +385,14 @@ void cus_engine_taint(const void *handle) {
     seam_log("engine taint %lx", (unsigned long)handle);
 }
 
+void cus_engine_capture_begins(void) {
+    seam_log("engine capture_begins");
+}
+
+void cus_engine_capture_tried(void) {
+    seam_log("engine capture_tried");
+}
+
 void cus_engine_capture_began(const struct cus_stream_ref *ref) {
     char stream[64];
     seam_log("engine capture_began %s", stream_name(ref, stream, sizeof stream));

@@ -406,7 +406,8 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             "engine note_handle e3 kernel", "engine flush P cuKernelGetFunction -",
             "cuda cuKernelGetFunction", "engine note_handle f2 function",
             // Captures.
-            "engine flush P cuStreamBeginCapture_v2 51:legacy", "cuda cuStreamBeginCapture_v2",
+            "engine flush P cuStreamBeginCapture_v2 51:legacy", "engine capture_begins",
+            "cuda cuStreamBeginCapture_v2", "engine capture_tried",
             "engine capture_began 51:legacy", "cuda cuStreamEndCapture",
             "engine capture_ended 51:legacy",
             // State that launches read; the old launch API; texture references.

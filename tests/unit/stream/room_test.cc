@@ -4,11 +4,13 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <thread>
 
 extern "C" {
 #include "shim/api/api.h"
+bool cus_room_asks(void); // shim/stream/room.h
 }
 
 namespace {
@@ -56,6 +58,40 @@ class Room : public Adverse {
         }
     }
 };
+
+// Another thread begins a capture on the stream between the library's two questions. The second
+// one would spoil the capture, so that the capture begins behind it.
+TEST_F(Room, NoCaptureBeginsBetweenTwoQuestions) {
+    static std::thread program;
+    static std::atomic<bool> begun, between;
+    begun = between = false;
+    WantRoom();
+    static decltype(driver().table.cuStreamIsCapturing) is_capturing;
+    is_capturing = driver().table.cuStreamIsCapturing;
+    driver().table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus *status) {
+        if (!program.joinable() && cus_room_asks()) {
+            program = std::thread([] {
+                cus_engine_capture_begins();
+                begun = true;
+            });
+            usleep(20000);
+            between = begun.load();
+        }
+        return is_capturing(stream, status);
+    };
+    WaitUntil([] { return program.joinable(); });
+    ASSERT_TRUE(program.joinable());
+    program.join();
+    EXPECT_FALSE(between);
+    // While the call that begins the capture is under way, nobody asks.
+    int asked = driver().calls["cuStreamQuery"];
+    Regrow(40);
+    EXPECT_EQ(driver().calls["cuStreamQuery"], asked);
+    cus_engine_capture_tried();
+    driver().table.cuStreamIsCapturing = is_capturing;
+    Regrow(60);
+    EXPECT_GT(driver().calls["cuStreamQuery"], asked);
+}
 
 // No rule names the kernel.
 TEST_F(Room, NothingIsBuiltBesideAKernelThatStays) {
