@@ -105,6 +105,10 @@ void cst_out_abandon(struct cst_out *out) {
     unlink(out->partial);
 }
 
+static bool is_full(const struct cst_sink *sink, size_t more) {
+    return sink->used && sink->used + more > (sink->full ? sink->full : CST_SINK);
+}
+
 void cst_sink_flush(struct cst_sink *sink) {
     if (sink->used)
         cst_out_block(sink->out, CST_BLOCK_RECORDS, 0, sink->buffer, sink->used, sink->used);
@@ -113,7 +117,7 @@ void cst_sink_flush(struct cst_sink *sink) {
 
 void *cst_sink_add(struct cst_sink *sink, enum cst_type type, size_t bytes) {
     bytes = (bytes + 7) & ~(size_t)7;
-    if (sink->used + bytes > CST_SINK)
+    if (is_full(sink, bytes))
         cst_sink_flush(sink);
     struct cst_record *record = (struct cst_record *)(void *)(sink->buffer + sink->used);
     memset(record, 0, bytes);
@@ -124,7 +128,7 @@ void *cst_sink_add(struct cst_sink *sink, enum cst_type type, size_t bytes) {
 }
 
 void cst_sink_put(struct cst_sink *sink, const void *records, size_t bytes) {
-    if (sink->used + bytes > CST_SINK)
+    if (is_full(sink, bytes))
         cst_sink_flush(sink);
     if (bytes > CST_SINK) {
         cst_out_block(sink->out, CST_BLOCK_RECORDS, 0, records, bytes, bytes);

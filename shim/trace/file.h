@@ -46,6 +46,8 @@ struct cst_sink {
     struct cst_out *out;
     uint8_t *buffer; /* CST_SINK bytes of the caller's */
     size_t used;
+    size_t full; /* bytes that end a block, at most CST_SINK; 0: CST_SINK. Longer records have a
+                  * block of their own */
 };
 
 /* Room for a record of this type with `bytes` bytes (rounded up to 8), zeroed except for its

@@ -21,8 +21,11 @@
 #include "shim/base/forbid.h"
 
 enum {
-    HAND_BACK = 64 << 10,  /* bytes that the writer empties before it publishes `head` */
-    BLOCK_NS = 1000000000, /* records are on disk after this time, in case the program is killed */
+    HAND_BACK = 64 << 10, /* bytes that the writer empties before it publishes `head` */
+    /* A block is written when it has so many bytes, and after this time: so much of a trace is
+     * lost where the program is killed, the disk gets full, or a byte is damaged later. */
+    BLOCK_BYTES = 64 << 10,
+    BLOCK_NS = 1000000000,
     END_NS = 1000000000,
     ENDS = 20 /* how often the end waits END_NS for the writer */
 };
@@ -42,7 +45,7 @@ static bool held;                   /* set once, before the program's first call
 static uint32_t due;                /* atomic: enum cus_record_due */
 static struct cst_out out;          /* the writer's */
 static struct cus_ticks ticks;      /* the writer's */
-static struct cst_sink sink = {.out = &out};
+static struct cst_sink sink = {.out = &out, .full = BLOCK_BYTES};
 
 /* ---- when it records ---- */
 

@@ -43,7 +43,7 @@ SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
     SyntheticCounts counts = {};
     unlink(path.c_str());
     EXPECT_EQ(cst_out_open(&w.out, path.c_str()), 0);
-    w.sink = {&w.out, w.buffer.data(), 0};
+    w.sink = {&w.out, w.buffer.data(), 0, 0};
     cst_out_block(&w.out, CST_BLOCK_FACTS, 0, kFacts, strlen(kFacts), strlen(kFacts));
     uint32_t thread_name = w.String("main</script>");
     for (uint32_t id = 1; id <= STREAMS; id++) {

@@ -314,6 +314,37 @@ TEST(Recording, FullDiskIsSaidAndTheProgramGoesOn) {
     EXPECT_GT(read->trace->ops, 0u);
 }
 
+// A trace is written in small blocks: a small disk, too, holds all but the last of them.
+TEST(Recording, SmallFullDiskHoldsAllButABlock) {
+    std::string path = NewPath();
+    Setting setting = Recorded(path);
+    setting.env["CUSIM_LOG"] = "/dev/null";
+    Outcome run = RunProgram({"/bin/bash", "-c", "ulimit -f 256; exec \"$0\" \"$@\"",
+                              Runfile(setting.binary), "launch_bound", "--steps", "50"},
+                             setting);
+    EXPECT_EQ(run.result.status, 0) << run.Describe();
+    auto read = Read(path + ".partial");
+    ASSERT_TRUE(read->trace) << read->error;
+    EXPECT_EQ(read->trace->file_bytes, 256u << 10);
+    EXPECT_LT(read->trace->torn, 80u << 10);
+    EXPECT_GT(read->trace->ops, 500u);
+}
+
+// A slow program, which fills no block: what it did is on disk after a second.
+TEST(Recording, OfAProgramThatIsKilledThereIsAllButTheLastSecond) {
+    std::string path = NewPath();
+    Setting setting = Recorded(path);
+    setting.args = {"--steps", "100000"};
+    setting.env["CUSIM_DELAY_US"] = "40000";
+    setting.timeout_s = 5; // then it is killed
+    Outcome run = RunCase(CaseOf("sleepy_host"), setting);
+    auto read = Read(path + ".partial");
+    ASSERT_TRUE(read->trace) << read->error;
+    EXPECT_LT(read->trace->file_bytes, 64u << 10);
+    ASSERT_GT(read->trace->ops, 0u);
+    EXPECT_GT(read->trace->end_ns - read->trace->begin_ns, 1000000000u);
+}
+
 // What a program leaves that is killed: whole blocks, under the name of a file that was not closed.
 TEST(Recording, OfAProgramThatIsKilledThereIsAPart) {
     std::string path = NewPath();

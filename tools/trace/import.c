@@ -556,7 +556,7 @@ bool import_file(const struct import_options *options, struct import_counts *cou
         w->counts = counts;
         counts->migrations = data.migrations;
         w->out.fd = -1;
-        w->sink = (struct cst_sink){&w->out, malloc(CST_SINK), 0};
+        w->sink = (struct cst_sink){.out = &w->out, .buffer = malloc(CST_SINK)};
         done = w->sink.buffer && order(w) && !w->no_memory;
         if (!done)
             snprintf(error, bytes, "%s: not enough memory to read it", options->from);

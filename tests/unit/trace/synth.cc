@@ -9,7 +9,7 @@
 
 Synth::Synth(const std::string &path, bool packed) : buffer_(CST_SINK), packed_(packed) {
     cst_out_open(&out, path.c_str());
-    sink = {&out, buffer_.data(), 0};
+    sink = {&out, buffer_.data(), 0, 0};
 }
 
 Synth::~Synth() {

@@ -25,7 +25,7 @@ class Program {
                 std::to_string(number++) + ".cst";
         EXPECT_EQ(cst_out_open(&out_, path_.c_str()), 0);
         buffer_.resize(CST_SINK);
-        sink_ = {&out_, buffer_.data(), 0};
+        sink_ = {&out_, buffer_.data(), 0, 0};
     }
     ~Program() {
         cst_free(trace_);
