@@ -232,7 +232,7 @@ int main(int argc, char **argv) {
     static struct player player;
     struct player *p = &player;
     char error[1200];
-    struct cst_bounds bounds = {0, "--max-memory MIB raises that"};
+    struct cst_bounds bounds = {.raise = "--max-memory MIB raises that"};
     bool trusted = argc > 1 && strcmp(argv[1], "--trust") == 0;
     int at = trusted ? 2 : 1;
     for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {

@@ -442,6 +442,11 @@ struct cst_obstacle {
 };
 
 /* Records of this thread that were lost for want of room. */
+enum cst_lost_flag {
+    /* They stood in a part of a file that was damaged. No cst_launch or cst_flush behind it is of
+     * ops in front of it. */
+    CST_LOST_DAMAGE = 1,
+};
 struct cst_lost {
     struct cst_record head;
     uint64_t records, ops;

@@ -30,6 +30,7 @@ extern const struct cli_verb
     cli_verb_import,
     cli_verb_info,
     cli_verb_record,
+    cli_verb_repair,
     cli_verb_replay,
     cli_verb_report,
     cli_verb_run,

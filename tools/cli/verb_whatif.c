@@ -224,13 +224,13 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         cli_say("--cost %s", error);
         return 1;
     }
-    struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
+    struct cst_trace *trace = budget_open_once(asked.trace, false, error, sizeof error);
     if (!trace) {
         cli_say("%s", error);
         return 1;
     }
     struct cst_trace *other =
-        asked.gpu_times ? budget_open(asked.gpu_times, error, sizeof error) : NULL;
+        asked.gpu_times ? budget_open_once(asked.gpu_times, false, error, sizeof error) : NULL;
     if (asked.gpu_times && (!other || !other->n_gpu)) {
         cli_say("--gpu-times %s%s", other ? asked.gpu_times : error,
                 other ? ": there are none in it; record with --gpu-times" : "");

@@ -154,16 +154,33 @@ const char *budget_hint(void) {
     return here.hint;
 }
 
-struct cst_trace *budget_open(const char *path, char *error, size_t bytes) {
-    struct cst_bounds bounds = {.raise = "--max-memory MIB sets another bound, 0 none"};
+static struct cst_trace *open_by(struct cst_bounds *bounds, const char *path, char *error,
+                                 size_t bytes) {
+    bounds->raise = "--max-memory MIB sets another bound, 0 none";
     if (here.memory_given)
-        bounds.unpack_max = here.mib ? here.mib << 20 : UINT64_MAX;
+        bounds->unpack_max = here.mib ? here.mib << 20 : UINT64_MAX;
     watch();
-    struct cst_trace *trace = cst_open_within(path, &bounds, error, bytes);
+    struct cst_trace *trace = cst_open_within(path, bounds, error, bytes);
     if (trace) {
         here.files += trace->file_bytes;
         budget_read(trace->raw_bytes);
     }
+    return trace;
+}
+
+struct cst_trace *budget_open(const char *path, char *error, size_t bytes) {
+    struct cst_bounds bounds = {.unpack_max = 0};
+    return open_by(&bounds, path, error, bytes);
+}
+
+struct cst_trace *budget_open_once(const char *path, bool salvage, char *error, size_t bytes) {
+    struct cst_bounds bounds = {.pipe_most = MEMORY_LEAST, .salvage = salvage};
+    if (here.memory_given)
+        bounds.pipe_most = here.mib ? here.mib << 20 : UINT64_MAX;
+    struct cst_trace *trace = open_by(&bounds, path, error, bytes);
+    size_t used = strlen(error), behind = strlen(path);
+    if (!trace && used > behind && strncmp(error + behind, ": corrupt: ", 11) == 0)
+        snprintf(error + used, bytes - used, " (cusplice repair keeps what can be read of it)");
     return trace;
 }
 

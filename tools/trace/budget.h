@@ -40,6 +40,10 @@ void budget_lift(void);
 /* A trace, within the budget. As cst_open. */
 struct cst_trace *budget_open(const char *path, char *error, size_t bytes);
 
+/* The same for verbs that read the trace once: pipes too, up to --max-memory MIB or 256 MiB. Where
+ * it is damaged, the sentence names cusplice repair; `salvage`: what can be read of it is read. */
+struct cst_trace *budget_open_once(const char *path, bool salvage, char *error, size_t bytes);
+
 /* What to add to a message that there is not enough memory; "" where that is not bound. */
 const char *budget_hint(void);
 

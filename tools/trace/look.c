@@ -51,10 +51,10 @@ static bool sign(struct look *look) {
 
 /* ---- opening ---- */
 
-bool look_open(struct look *look, const char *path, enum names_form form, char *error,
-               size_t bytes) {
+static bool open_by(struct look *look, const char *path, enum names_form form, bool salvage,
+                    char *error, size_t bytes) {
     memset(look, 0, sizeof *look);
-    look->trace = budget_open(path, error, bytes);
+    look->trace = budget_open_once(path, salvage, error, bytes);
     if (!look->trace)
         return false;
     look->facts = facts_line(look->trace->facts);
@@ -70,6 +70,15 @@ bool look_open(struct look *look, const char *path, enum names_form form, char *
              path, (unsigned long long)look->trace->ops);
     look_close(look);
     return false;
+}
+
+bool look_open(struct look *look, const char *path, enum names_form form, char *error,
+               size_t bytes) {
+    return open_by(look, path, form, false, error, bytes);
+}
+
+bool look_salvage(struct look *look, const char *path, char *error, size_t bytes) {
+    return open_by(look, path, NAMES_MANGLED, true, error, bytes);
 }
 
 void look_close(struct look *look) {

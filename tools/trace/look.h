@@ -23,6 +23,8 @@ struct look {
 /* False with a sentence in `error`. */
 bool look_open(struct look *look, const char *path, enum names_form form, char *error,
                size_t bytes);
+/* The same with what can be read of a damaged trace (cst_trace.damage). */
+bool look_salvage(struct look *look, const char *path, char *error, size_t bytes);
 void look_close(struct look *look);
 
 /* The op of that place in its stream. */

@@ -157,6 +157,18 @@ static void take_branch(struct pass *pass, const struct cst_branch *branch) {
         branches->at[branches->n++] = branch;
 }
 
+/* What went out behind it is not of ops in front of it. */
+static void take_damage(struct pass *pass) {
+    const struct cst_trace *trace = pass->model->trace;
+    for (uint32_t i = 0; i < trace->n_streams; i++) {
+        struct state *state = &pass->state[i];
+        pass->model->open += state->n - state->gone;
+        state->gone = state->n;
+    }
+    for (uint32_t i = 0; i < trace->n_threads; i++)
+        pass->branches[i].n = 0;
+}
+
 static bool take(struct pass *pass, const struct cst_record *record) {
     switch (record->type) {
     case CST_OP:
@@ -185,6 +197,10 @@ static bool take(struct pass *pass, const struct cst_record *record) {
         pass->state[call->stream].step = CST_NONE;
         return true;
     }
+    case CST_LOST:
+        if (record->flags & CST_LOST_DAMAGE)
+            take_damage(pass);
+        return true;
     default:
         return true;
     }

@@ -24,40 +24,7 @@
 
 #include "tools/trace/reader_inside.h"
 
-enum { REPLAY = CST_OBSTACLE - CST_MODULE + 1, UNPACK_LEAST = 64 << 20, UNPACK_TIMES = 100 };
-
-/* Payloads that live beside the mapped file, and everything else that is freed with the trace. */
-struct segment_of_memory {
-    struct segment_of_memory *next;
-    char bytes[];
-};
-
-struct memory {
-    void *map;
-    size_t map_bytes;
-    struct segment_of_memory *first;
-};
-
-/* Pointers that are gathered; `n` of `room`. */
-struct list {
-    const void **at;
-    size_t n, room;
-};
-
-struct reading {
-    struct cst_trace *trace;
-    struct memory *memory;
-    struct list strings, threads, streams, kinds, ranges, events, gpu, gpu_streams, gpu_contexts;
-    struct list replay[REPLAY]; /* by type, from CST_MODULE on */
-    size_t parts_room;
-    uint64_t unpacked; /* bytes, so far */
-    bool refused;      /* not for what the file holds: a torn tail is no explanation */
-    char *error;
-    size_t error_bytes;
-};
-
-static bool fail(struct reading *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool fail(struct reading *r, const char *format, ...) {
+bool cst_fail(struct reading *r, const char *format, ...) {
     int n = snprintf(r->error, r->error_bytes, "%s: ", r->trace->path);
     va_list arguments;
     va_start(arguments, format);
@@ -67,12 +34,12 @@ static bool fail(struct reading *r, const char *format, ...) {
     return false;
 }
 
-static bool no_memory(struct reading *r) {
+bool cst_no_memory(struct reading *r) {
     r->refused = true;
-    return fail(r, "not enough memory to read it");
+    return cst_fail(r, "not enough memory to read it");
 }
 
-static char *keep(struct memory *memory, size_t bytes) {
+char *cst_keep(struct memory *memory, size_t bytes) {
     struct segment_of_memory *segment = malloc(sizeof *segment + bytes);
     if (!segment)
         return NULL;
@@ -81,12 +48,12 @@ static char *keep(struct memory *memory, size_t bytes) {
     return segment->bytes;
 }
 
-static bool push(struct reading *r, struct list *list, const void *what) {
+bool cst_push(struct reading *r, struct list *list, const void *what) {
     if (list->n == list->room) {
         size_t room = list->room ? list->room * 2 : 1024;
         const void **at = realloc(list->at, room * sizeof *at);
         if (!at)
-            return no_memory(r);
+            return cst_no_memory(r);
         list->at = at;
         list->room = room;
     }
@@ -96,36 +63,7 @@ static bool push(struct reading *r, struct list *list, const void *what) {
 
 /* ---- records ---- */
 
-static size_t least_bytes(uint8_t type) {
-    static const size_t least[] = {
-        [CST_STRING] = sizeof(struct cst_string),
-        [CST_THREAD] = sizeof(struct cst_thread),
-        [CST_STREAM] = sizeof(struct cst_stream),
-        [CST_KIND] = sizeof(struct cst_kind),
-        [CST_RANGE] = sizeof(struct cst_range),
-        [CST_OP] = sizeof(struct cst_op),
-        [CST_CALL] = sizeof(struct cst_call),
-        [CST_FLUSH] = sizeof(struct cst_flush),
-        [CST_LAUNCH] = sizeof(struct cst_launch),
-        [CST_SEGMENT] = sizeof(struct cst_segment),
-        [CST_LOST] = sizeof(struct cst_lost),
-        [CST_BRANCH] = sizeof(struct cst_branch),
-        [CST_GPU] = sizeof(struct cst_gpu),
-        [CST_GPU_STREAM] = sizeof(struct cst_gpu_stream),
-        [CST_GPU_CONTEXT] = sizeof(struct cst_gpu_context),
-        [CST_MODULE] = sizeof(struct cst_module),
-        [CST_CODE] = sizeof(struct cst_code),
-        [CST_SPAN] = sizeof(struct cst_span),
-        [CST_LANE] = sizeof(struct cst_lane),
-        [CST_WORK] = sizeof(struct cst_work),
-        [CST_CHECK] = sizeof(struct cst_check),
-        [CST_OBSTACLE] = sizeof(struct cst_obstacle),
-    };
-    size_t bytes = type < sizeof least / sizeof *least ? least[type] : 0;
-    return bytes ? bytes : sizeof(struct cst_record);
-}
-
-static struct list *list_of(struct reading *r, uint8_t type) {
+struct list *cst_list_of(struct reading *r, uint8_t type) {
     switch (type) {
     case CST_STRING:
         return &r->strings;
@@ -164,32 +102,17 @@ static struct list *list_of(struct reading *r, uint8_t type) {
     }
 }
 
-static bool sound_definition(const struct cst_record *record, size_t bytes) {
-    if (record->type == CST_STRING)
-        return ((const struct cst_string *)record)->bytes <= bytes - sizeof(struct cst_string);
-    if (record->type == CST_KIND) {
-        const struct cst_kind *kind = (const struct cst_kind *)record;
-        uint64_t need = sizeof *kind + (uint64_t)kind->n_arguments * sizeof(struct cst_argument) +
-                        (uint64_t)kind->n_attributes * sizeof(struct cst_attribute);
-        if (need > bytes || kind->op >= CST_OP_TYPES || kind->param_bytes > 65536 ||
-            !cst_arguments_sound(cst_kind_arguments(kind), kind->n_arguments, kind->param_bytes))
-            return false;
-    }
-    return cst_replay_sound(record, bytes);
-}
-
 static bool read_records(struct reading *r, const char *payload, size_t bytes, uint64_t where) {
     for (size_t at = 0; at < bytes;) {
         const struct cst_record *record = (const struct cst_record *)(const void *)(payload + at);
-        size_t length = bytes - at >= sizeof *record ? (size_t)record->words * 8 : 0;
-        if (length < sizeof *record || length > bytes - at || length < least_bytes(record->type) ||
-            !sound_definition(record, length))
-            return fail(r,
-                        "corrupt: the record at byte %zu of the block at byte %" PRIu64
-                        " makes no sense (type %u, %zu bytes)",
-                        at, where, bytes - at >= sizeof *record ? record->type : 0, length);
-        struct list *list = list_of(r, record->type);
-        if (list && !push(r, list, record))
+        size_t length;
+        if (!cst_record_sound(record, bytes - at, &length))
+            return cst_fail(r,
+                            "corrupt: the record at byte %zu of the block at byte %" PRIu64
+                            " makes no sense (type %u, %zu bytes)",
+                            at, where, bytes - at >= sizeof *record ? record->type : 0, length);
+        struct list *list = cst_list_of(r, record->type);
+        if (list && !cst_push(r, list, record))
             return false;
         at += length;
     }
@@ -210,23 +133,23 @@ static const char *unpack(struct reading *r, const struct cst_block *block, cons
         cst_too_much(trace, "its records", r->error, r->error_bytes);
         return NULL;
     }
-    char *raw = keep(r->memory, block->raw + 8);
+    char *raw = cst_keep(r->memory, block->raw + 8);
     if (!raw) {
-        no_memory(r);
+        cst_no_memory(r);
         return NULL;
     }
     size_t n = ZSTD_decompress(raw, block->raw, payload, block->bytes);
     if (ZSTD_isError(n) || n != block->raw) {
-        fail(r, "corrupt: the block at byte %" PRIu64 " does not unpack", where);
+        cst_fail(r, "corrupt: the block at byte %" PRIu64 " does not unpack", where);
         return NULL;
     }
     return raw;
 }
 
 static bool read_facts(struct reading *r, const char *payload, size_t bytes) {
-    char *text = keep(r->memory, bytes + 1);
+    char *text = cst_keep(r->memory, bytes + 1);
     if (!text)
-        return no_memory(r);
+        return cst_no_memory(r);
     memcpy(text, payload, bytes);
     text[bytes] = 0;
     r->trace->facts = text;
@@ -238,14 +161,14 @@ static bool read_data(struct reading *r, const struct cst_block *block, uint64_t
     struct cst_replay *replay = &r->trace->replay;
     struct cst_part part;
     if (!cst_data_head(block, &part))
-        return fail(r, "corrupt: the data block at byte %" PRIu64 " makes no sense", where);
+        return cst_fail(r, "corrupt: the data block at byte %" PRIu64 " makes no sense", where);
     if (part.of < CST_DATA_IMAGE || part.of > CST_DATA_INPUT)
         return true; /* of a newer version: left out */
     if (replay->n_parts == r->parts_room) {
         size_t room = r->parts_room ? 2 * r->parts_room : 64;
         struct cst_part *parts = realloc(replay->parts, room * sizeof *parts);
         if (!parts)
-            return no_memory(r);
+            return cst_no_memory(r);
         replay->parts = parts;
         r->parts_room = room;
     }
@@ -253,21 +176,26 @@ static bool read_data(struct reading *r, const struct cst_block *block, uint64_t
     return true;
 }
 
-static bool read_block(struct reading *r, const struct cst_block *block, const char *payload,
-                       uint64_t where) {
+bool cst_block_matches(const struct cst_block *block, const char *payload) {
+    return XXH3_64bits_withSeed(payload, block->bytes,
+                                block->type + ((uint64_t)block->flags << 32)) == block->check;
+}
+
+bool cst_read_block(struct reading *r, const struct cst_block *block, const char *payload,
+                    uint64_t where) {
     if (block->flags & ~(uint32_t)CST_BLOCK_ZSTD)
-        return fail(r,
-                    "the block at byte %" PRIu64 " is packed in a way that this version of "
-                    "cusplice does not know: read it with a newer one",
-                    where);
+        return cst_fail(r,
+                        "the block at byte %" PRIu64 " is packed in a way that this version of "
+                        "cusplice does not know: read it with a newer one",
+                        where);
     if (block->raw > CST_BLOCK_MAX ||
         (!(block->flags & CST_BLOCK_ZSTD) && block->raw != block->bytes))
-        return fail(r, "corrupt: the block at byte %" PRIu64 " has impossible lengths", where);
+        return cst_fail(r, "corrupt: the block at byte %" PRIu64 " has impossible lengths", where);
     if (block->type == CST_BLOCK_DATA)
         return read_data(r, block, where);
-    if (XXH3_64bits_withSeed(payload, block->bytes, block->type + ((uint64_t)block->flags << 32)) !=
-        block->check)
-        return fail(r, "corrupt: the block at byte %" PRIu64 " does not match its checksum", where);
+    if (!cst_block_matches(block, payload))
+        return cst_fail(r, "corrupt: the block at byte %" PRIu64 " does not match its checksum",
+                        where);
     if (block->type != CST_BLOCK_FACTS && block->type != CST_BLOCK_RECORDS)
         return true;
     const char *raw = unpack(r, block, payload, where);
@@ -292,7 +220,7 @@ static bool read_blocks(struct reading *r, const char *file, uint64_t bytes) {
         bool last = whole >= left;
         char kept[256];
         snprintf(kept, sizeof kept, "%s", r->error);
-        if (!read_block(r, block, file + at + sizeof *block, at)) {
+        if (!cst_read_block(r, block, file + at + sizeof *block, at)) {
             if (!last || block->type == CST_BLOCK_END || r->refused)
                 return false;
             snprintf(r->error, r->error_bytes, "%s", kept);
@@ -324,18 +252,24 @@ static bool table(struct reading *r, const struct list *list, const char *what, 
     uint32_t most = 0;
     for (size_t i = 0; i < list->n; i++) {
         uint32_t id = id_of(list->at[i]);
+        if (id >= 4 * list->n + 1024 && r->salvage)
+            continue;
         if (id >= 4 * list->n + 1024)
-            return fail(r, "corrupt: a %s has the number %u, though there are %zu", what, id,
-                        list->n);
+            return cst_fail(r, "corrupt: a %s has the number %u, though there are %zu", what, id,
+                            list->n);
         if (id >= most)
             most = id + 1;
     }
     *out = calloc(most ? most : 1, sizeof **out);
     if (!*out)
-        return no_memory(r);
+        return cst_no_memory(r);
     *n = most;
-    for (size_t i = 0; i < list->n; i++)
-        (*out)[id_of(list->at[i])] = list->at[i];
+    for (size_t i = 0; i < list->n; i++) {
+        uint32_t id = id_of(list->at[i]);
+        /* Behind the sound ones stand those out of damaged blocks. */
+        if (id < most && !(r->salvage && (*out)[id]))
+            (*out)[id] = list->at[i];
+    }
     return true;
 }
 
@@ -343,10 +277,10 @@ static bool texts(struct reading *r) {
     size_t bytes = 0;
     for (size_t i = 0; i < r->strings.n; i++)
         bytes += ((const struct cst_string *)r->strings.at[i])->bytes + (size_t)1;
-    char *to = keep(r->memory, bytes + 1);
+    char *to = cst_keep(r->memory, bytes + 1);
     return (to && cst_texts(r->trace, (const struct cst_string *const *)r->strings.at, r->strings.n,
                             to)) ||
-           no_memory(r);
+           cst_no_memory(r);
 }
 
 static bool known_stream(const struct cst_trace *trace, uint32_t id) {
@@ -389,15 +323,70 @@ static bool check_event(struct reading *r, const struct cst_record *record) {
         break;
     }
     bool may_lack = record->type == CST_CALL || record->type == CST_LOST;
-    fits &= (stream == CST_NONE && may_lack) || known_stream(trace, stream);
-    return fits || fail(r,
-                        "corrupt: a record of type %u at %" PRIu64
-                        " ns refers to a thread, kind or stream that is not defined",
-                        record->type, record->ns);
+    return fits && ((stream == CST_NONE && may_lack) || known_stream(trace, stream));
+}
+
+static bool check_events(struct reading *r) {
+    size_t kept = 0;
+    for (size_t i = 0; i < r->events.n; i++) {
+        const struct cst_record *record = r->events.at[i];
+        if (check_event(r, record)) {
+            r->events.at[kept++] = record;
+        } else if (r->salvage) {
+            r->trace->ops -= record->type == CST_OP;
+            r->trace->damage.ops += record->type == CST_OP;
+            r->trace->damage.records++;
+        } else {
+            return cst_fail(r,
+                            "corrupt: a record of type %u at %" PRIu64
+                            " ns refers to a thread, kind or stream that is not defined",
+                            record->type, record->ns);
+        }
+    }
+    r->events.n = kept;
+    return true;
+}
+
+/* A cst_lost in front of all other events has no thread and no time. */
+static void place_lost(struct reading *r) {
+    uint32_t any = 0;
+    size_t first = 0;
+    while (any < r->trace->n_threads && !r->trace->threads[any])
+        any++;
+    while (first < r->events.n && !((const struct cst_record *)r->events.at[first])->ns)
+        first++;
+    for (size_t i = 0; i < first; i++) {
+        struct cst_record *record = (struct cst_record *)(uintptr_t)r->events.at[i];
+        if (record->type != CST_LOST || record->flags != CST_LOST_DAMAGE || record->thread)
+            continue;
+        record->thread = any;
+        record->ns = first < r->events.n ? ((const struct cst_record *)r->events.at[first])->ns : 0;
+    }
 }
 
 static bool sort(struct reading *r, struct list *list) {
-    return cst_sort((const struct cst_record ***)&list->at, list->n) || no_memory(r);
+    return cst_sort((const struct cst_record ***)&list->at, list->n) || cst_no_memory(r);
+}
+
+_Static_assert(offsetof(struct cst_gpu_stream, stream) ==
+                       offsetof(struct cst_gpu_context, stream) &&
+                   offsetof(struct cst_gpu_stream, gpu_stream) ==
+                       offsetof(struct cst_gpu_context, context),
+               "both are a stream, and CUPTI's number of it");
+
+/* Both sorts of what CUPTI says of streams. */
+static bool check_gpu(struct reading *r, struct list *list, const char *what) {
+    size_t kept = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct cst_gpu_stream *of = list->at[i];
+        if (known_stream(r->trace, of->stream))
+            list->at[kept++] = of;
+        else if (!r->salvage)
+            return cst_fail(r, "corrupt: %s %u is of a stream that is not defined", what,
+                            of->gpu_stream);
+    }
+    list->n = kept;
+    return true;
 }
 
 static bool assemble(struct reading *r) {
@@ -408,21 +397,11 @@ static bool assemble(struct reading *r) {
         !table(r, &r->kinds, "kind", (const void ***)&trace->kinds, &trace->n_kinds) ||
         !sort(r, &r->events) || !sort(r, &r->ranges) || !sort(r, &r->gpu))
         return false;
-    for (size_t i = 0; i < r->gpu_streams.n; i++) {
-        const struct cst_gpu_stream *of = r->gpu_streams.at[i];
-        if (!known_stream(trace, of->stream))
-            return fail(r, "corrupt: CUPTI's stream %u is of a stream that is not defined",
-                        of->gpu_stream);
-    }
-    for (size_t i = 0; i < r->gpu_contexts.n; i++) {
-        const struct cst_gpu_context *of = r->gpu_contexts.at[i];
-        if (!known_stream(trace, of->stream))
-            return fail(r, "corrupt: CUPTI's context %u is of a stream that is not defined",
-                        of->context);
-    }
-    for (size_t i = 0; i < r->events.n; i++)
-        if (!check_event(r, r->events.at[i]))
-            return false;
+    if (r->salvage)
+        place_lost(r);
+    if (!check_gpu(r, &r->gpu_streams, "CUPTI's stream") ||
+        !check_gpu(r, &r->gpu_contexts, "CUPTI's context") || !check_events(r))
+        return false;
     trace->events = (const struct cst_record **)r->events.at;
     trace->n_events = r->events.n;
     trace->ranges = (const struct cst_range **)r->ranges.at;
@@ -461,10 +440,10 @@ static bool assemble_replay(struct reading *r) {
         for (size_t k = 0; k < r->replay[i].n; k++) {
             const struct cst_record *record = r->replay[i].at[k];
             if (!cst_replay_fits(trace, record))
-                return fail(r,
-                            "corrupt: a record of type %u at %" PRIu64
-                            " ns refers to what is not defined, or is too short for it",
-                            record->type, record->ns);
+                return cst_fail(r,
+                                "corrupt: a record of type %u at %" PRIu64
+                                " ns refers to what is not defined, or is too short for it",
+                                record->type, record->ns);
         }
     replay->n_spans = hand_over(OF(CST_SPAN), (const void ***)&replay->spans);
     replay->n_works = hand_over(OF(CST_WORK), (const void ***)&replay->works);
@@ -475,57 +454,43 @@ static bool assemble_replay(struct reading *r) {
     return true;
 }
 
-/* The whole file, mapped. A pipe or a device is not waited for. */
-static bool map_file(struct reading *r) {
+static bool salvage_file(struct reading *r) {
     struct cst_trace *trace = r->trace;
-    int fd = open(trace->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat is;
-    if (fd < 0 || fstat(fd, &is) != 0) {
-        fail(r, "%s", strerror(errno));
-        if (fd >= 0)
-            close(fd);
+    const struct cst_file *head = r->memory->map;
+    trace->version = CST_VERSION;
+    trace->damage.head = memcmp(head->magic, CST_MAGIC, sizeof head->magic) != 0;
+    if (!cst_salvage(r, r->memory->map, trace->file_bytes) || !assemble(r))
         return false;
-    }
-    trace->owner = is.st_uid;
-    trace->mode = is.st_mode;
-    bool file = S_ISREG(is.st_mode);
-    uint64_t bytes = file ? (uint64_t)is.st_size : 0;
-    int why = 0;
-    if (bytes >= sizeof(struct cst_file)) {
-        void *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-        why = map == MAP_FAILED ? errno : 0;
-        r->memory->map = why ? NULL : map;
-        r->memory->map_bytes = bytes;
-    }
-    close(fd);
-    if (bytes < sizeof(struct cst_file))
-        return fail(r, "not a trace of cusplice: %s",
-                    bytes  ? "it is too short"
-                    : file ? "it is empty"
-                           : "it is no regular file");
-    if (why)
-        return fail(r, "cannot be mapped: %s", strerror(why));
-    trace->file_bytes = bytes;
-    if (!trace->unpack_max)
-        trace->unpack_max = UNPACK_LEAST + UNPACK_TIMES * bytes;
+    if (r->error_bytes)
+        *r->error = 0; /* what was said of damaged blocks */
+    if (!trace->damage.places && !trace->damage.records)
+        return assemble_replay(r);
+    trace->replay.n_parts = 0;
     return true;
 }
 
-static bool read_file(struct reading *r) {
+static bool read_file(struct reading *r, uint64_t pipe_most) {
     struct cst_trace *trace = r->trace;
-    if (!map_file(r))
+    if (!cst_map_file(r, pipe_most))
         return false;
     const struct cst_file *head = r->memory->map;
+    if (memcmp(head->magic, CST_MAGIC, sizeof head->magic) != 0 && r->salvage &&
+        cst_salvage_begins(r->memory->map, trace->file_bytes))
+        return salvage_file(r);
     if (memcmp(head->magic, CST_MAGIC, sizeof head->magic) != 0)
-        return fail(r, "not a trace of cusplice (cusplice record makes them, cusplice import reads "
-                       "those of nsys)");
+        return cst_fail(
+            r, "not a trace of cusplice (cusplice record makes them, cusplice import reads "
+               "those of nsys)");
     if (head->mark != CST_MARK)
-        return fail(r, "made on a machine with another byte order");
+        return cst_fail(r, "made on a machine with another byte order");
     if (head->version > CST_VERSION)
-        return fail(r, "of version %u, and this cusplice reads versions up to %d: use a newer one",
-                    head->version, CST_VERSION);
+        return cst_fail(r,
+                        "of version %u, and this cusplice reads versions up to %d: use a newer one",
+                        head->version, CST_VERSION);
     if (head->version == 0)
-        return fail(r, "corrupt: of version 0");
+        return cst_fail(r, "corrupt: of version 0");
+    if (r->salvage)
+        return salvage_file(r);
     trace->version = head->version;
     return read_blocks(r, r->memory->map, trace->file_bytes) && assemble(r) && assemble_replay(r);
 }
@@ -551,9 +516,10 @@ struct cst_trace *cst_open_within(const char *path, const struct cst_bounds *bou
     trace->facts = "{}";
     trace->unpack_max = bounds ? bounds->unpack_max : 0;
     trace->raise = bounds ? bounds->raise : NULL;
-    char *name = keep(memory, strlen(path) + 1);
+    char *name = cst_keep(memory, strlen(path) + 1);
     trace->path = name ? strcpy(name, path) : "";
-    bool read = read_file(&r);
+    r.salvage = bounds && bounds->salvage;
+    bool read = read_file(&r, bounds ? bounds->pipe_most : 0);
     struct list *lists[] = {&r.strings, &r.threads, &r.streams,     &r.kinds,       &r.ranges,
                             &r.events,  &r.gpu,     &r.gpu_streams, &r.gpu_contexts};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)

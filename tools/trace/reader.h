@@ -40,6 +40,14 @@ struct cst_replay {
     size_t n_parts;
 };
 
+/* What a file lacks that was read by cst_bounds.salvage. */
+struct cst_damage {
+    uint64_t places, bytes; /* of the file, that do not match their checksums, or are no blocks */
+    uint64_t records, ops;  /* left out, as far as they can be told: at least these */
+    uint64_t unchecked;     /* records that stood there and were taken: definitions */
+    bool head;              /* the file's first bytes are not those of a trace */
+};
+
 struct cst_trace {
     const char *path;
     uint32_t version;
@@ -73,6 +81,7 @@ struct cst_trace {
     uint64_t raw_bytes;        /* facts and records, unpacked */
     uint64_t unpack_max;       /* bound of what packed data blocks hold together (cst_data_fits) */
     const char *raise;         /* what raises that bound, for messages */
+    struct cst_damage damage;  /* all 0: nothing, or it was not asked for */
     struct cst_text *texts;    /* private */
     uint32_t n_texts;
     void *memory; /* private */
@@ -83,7 +92,11 @@ struct cst_bounds {
     /* Bytes that packed blocks may unpack to: those of facts and records in all, those of data
      * likewise. 0: 64 MiB and 100 times the length of the file. */
     uint64_t unpack_max;
-    const char *raise; /* what the user does to raise it, as a message ends; NULL: nothing */
+    const char *raise;  /* what the user does to raise it, as a message ends; NULL: nothing */
+    uint64_t pipe_most; /* a pipe is read up to so many bytes; 0: it is refused */
+    /* What is damaged is left out, and counted in cst_trace.damage; in its place stands a cst_lost.
+     * A file that lacks something has no replay. */
+    bool salvage;
 };
 
 /* Returns NULL and a sentence in `error` (path, where, what is wrong, what to do) where the file

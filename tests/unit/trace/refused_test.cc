@@ -257,7 +257,7 @@ TEST(Reader, PackedBlocksUnpackToSoMuchInAll) {
     EXPECT_FALSE(Open(path));
     // The caller's bound, and its word for what raises it.
     char text[512];
-    cst_bounds bounds = {100 << 20, "turn it up"};
+    cst_bounds bounds = {100 << 20, "turn it up", 0, false};
     Trace t(cst_open_within(path.c_str(), &bounds, text, sizeof text), cst_free);
     ASSERT_TRUE(t) << text;
     EXPECT_GE(t->raw_bytes, size_t{80} << 20);
