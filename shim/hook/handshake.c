@@ -81,6 +81,12 @@ __attribute__((constructor)) static void say_there(void) {
     errno = error;
 }
 
+void cus_handshake_absent(void) {
+    static bool told;
+    if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+        say("absent", NULL, 0, NULL);
+}
+
 void cus_handshake_loaded(void) {
     say("loaded", NULL, 0, NULL);
 }

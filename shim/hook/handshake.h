@@ -4,6 +4,7 @@
  * process. The launcher makes and removes the file; the library never makes it.
  *
  *   PID there            the library is in a process; written by the first process alone
+ *   PID absent           the program opened libcuda, and the dynamic loader did not find it
  *   PID loaded           the program asked for CUDA through a hook, and libcuda is there
  *   PID on [RANK]        cuInit succeeded and the engine runs; RANK: the rank + 1, if one is known
  *   PID off              cuInit succeeded and the mode is off
@@ -28,6 +29,7 @@ enum { CUS_HANDSHAKE_LINE = 512 }; /* a line's length in bytes, at most */
 
 enum cus_found { CUS_FOUND_FRONT, CUS_FOUND_BEHIND, CUS_FOUND_LED, CUS_FOUND_PASSES };
 
+void cus_handshake_absent(void); /* written once */
 void cus_handshake_loaded(void);
 void cus_handshake_on(void);
 void cus_handshake_off(void);

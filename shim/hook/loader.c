@@ -15,6 +15,7 @@
 #include "shim/base/hazard.h"
 #include "shim/hook/elf.h"
 #include "shim/hook/guard.h"
+#include "shim/hook/handshake.h"
 #include "shim/hook/lifecycle.h"
 #include "shim/hook/real.h"
 #include "shim/hook/resolve.h"
@@ -163,11 +164,14 @@ EXPORT void *dlopen(const char *name, int flags) {
         return open_for(caller, name, flags);
     begin();
     void *handle = open_for(caller, name, flags);
+    bool driver = strncmp(cus_elf_base(name), "libcuda.so", 10) == 0;
     /* This may be the only hint that libcuda is there: behind another interposer, no other call
      * may reach this library. */
-    if (handle && strncmp(cus_elf_base(name), "libcuda.so", 10) == 0)
+    if (handle && driver)
         cus_real_find();
     end(NULL);
+    if (!handle && driver)
+        cus_handshake_absent();
     return handle;
 }
 

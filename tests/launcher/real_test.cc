@@ -274,6 +274,27 @@ TEST(RealLibrary, AProgramWithoutCudaIsTold) {
     EXPECT_TRUE(Has(r.err, "never came up: " + Target() + " used no CUDA")) << r.err;
 }
 
+TEST(RealLibrary, AMachineWithoutADriverIsTold) {
+    const std::string program = "harness/decode/decode";
+    Result there = RunProgram({"/bin/sh", "-c", "ldconfig -p | grep libcuda.so.1"});
+    if (there.Exit() == 0)
+        GTEST_SKIP() << "there is a driver";
+    std::string lib = Folder() + "/no-driver"; // cudart alone
+    ASSERT_EQ(RunProgram({"/bin/sh", "-c",
+                          "mkdir " + lib +
+                              " && cp harness/sim/lib/libcudart* harness/sim/lib/libcublas* "
+                              "harness/sim/lib/libcusim_kernels* " +
+                              lib})
+                  .Exit(),
+              0);
+    Result r = RunProgram({"tools/cusplice", "run", "--", program, "--tokens", "1"},
+                          {{"LD_LIBRARY_PATH", lib}});
+    EXPECT_NE(r.Exit(), 0);
+    EXPECT_TRUE(Has(
+        r.err, "cusplice: the library never came up: libcuda.so.1 was not found, which " + program))
+        << r.err;
+}
+
 // The program's own run-time library is not the first of the process then.
 TEST(RealLibrary, AProgramWithTheAddressSanitizerRunsAsEver) {
     if (Sanitized())

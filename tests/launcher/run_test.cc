@@ -433,6 +433,9 @@ TEST(Afterwards, TellsWhatWasMissing) {
     } cases[] = {
         {"", "the library never came up: it was not loaded into " + Target()},
         {"there", "the library never came up: " + Target() + " used no CUDA"},
+        {"there,absent",
+         "the library never came up: libcuda.so.1 was not found, which " + Target()},
+        {"there,absent,loaded", "never initialised CUDA"},
         {"loaded", "never initialised CUDA"},
         {"loaded,on,exit 0 0",
          "the library saw no launch: " + Target() + " initialised CUDA and launched nothing"},
@@ -446,6 +449,42 @@ TEST(Afterwards, TellsWhatWasMissing) {
         EXPECT_EQ(r.out, "");
         EXPECT_TRUE(Has(r.err, c.heard)) << "wanted: " << c.heard << "\ngot: " << r.err;
         EXPECT_EQ(r.err.find('\n'), r.err.size() - 1) << "one line: " << r.err;
+    }
+}
+
+// The processes of a run within a run are told of once.
+TEST(Afterwards, ARunWithinARunAddsNothing) {
+    const std::string inner = CuspliceProgram() + " run -- " + Target();
+    EXPECT_EQ(Cusplice({"run", "--", "/bin/sh", "-c", inner}, kFine).err, "");
+    std::string err = Cusplice({"run", "--", "/bin/sh", "-c", "unset FAKE_SAYS; " + inner},
+                               Says("loaded,on,exit 5 0"))
+                          .err;
+    EXPECT_EQ(err.find("cusplice: ", 1), std::string::npos) << "the inner one alone: " << err;
+}
+
+TEST(Afterwards, OneStatsFileOfSeveralProcessesIsTold) {
+    std::string stats = Folder() + "/several.json";
+    const std::string two = "on,exit 5 0,on,exit 6 0";
+    EXPECT_EQ(Cusplice({"run", "--stats", stats, "--", Target()}, Says(two)).err,
+              "cusplice: --stats " + stats +
+                  ": 2 processes wrote it, each over the one before: --stats FOLDER/, or {pid} in "
+                  "the name, keeps all\n");
+    EXPECT_EQ(Cusplice({"run", "--stats", stats, "--", Target()}, kFine).err, "");
+    for (const std::string &name : {stats + "{pid}", stats + "%p", Folder() + "/several/"})
+        EXPECT_EQ(Cusplice({"run", "--stats", name, "--", Target()}, Says(two)).err, "") << name;
+}
+
+// As root too, whom the mode of a folder does not stop.
+TEST(Record, AFolderThatTakesNoTraceIsSaidBeforeTheProgramRuns) {
+    for (const std::string options : {"", "-o t.cst "}) {
+        Result r = RunProgram({"/bin/sh", "-c",
+                               "cd /proc/self && exec " + CuspliceProgram() + " record " + options +
+                                   "-- " + Target() + " out=ran"});
+        EXPECT_EQ(r.Exit(), 125);
+        EXPECT_EQ(r.out, "");
+        EXPECT_TRUE(Has(r.err, options.empty() ? "cusplice: the trace cannot go to target.cst: "
+                                               : "cusplice: --output t.cst: "))
+            << r.err;
     }
 }
 

@@ -2,6 +2,8 @@
 // number, and tells of all of them once; on the simulator, with the real library.
 #include <dirent.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -126,6 +128,51 @@ TEST(Tree, ARunWithinARunFillsTheSameFolder) {
     EXPECT_EQ(FilesIn(folder).size(), 6u);
     EXPECT_TRUE(Has(r.err, "cusplice: 3 processes\n")) << r.err;
     EXPECT_FALSE(Has(r.err, "coverage:")) << r.err;
+}
+
+// Starts a program without an end, and kills it when it has done so much and has made its page.
+std::string Killed(const std::string &partial) {
+    return "harness/scenario/scenario launch_bound --steps 100000000 >/dev/null & pid=$!\n"
+           "page=/dev/shm/cusplice-$EUID-$pid\n"
+           "until [ -e $page ] && [ -e " +
+           partial +
+           " ]; do sleep 0.05; done\n"
+           "kill -9 $pid; wait 2>/dev/null; ls $page\n";
+}
+
+TEST(Tree, AKilledProcessLeavesNoPageAndItsTraceIsNamed) {
+    std::string folder = Folder() + "/recorded-in-part";
+    for (const std::string &output :
+         {folder + "/", folder + "/{process}.b", folder + "/one-%p", folder + "/one"}) {
+        std::string partial = output == folder + "/" ? folder + "/pid-$pid.cst" : output;
+        for (const char *mark : {"{process}", "%p"})
+            if (size_t at = partial.find(mark); at != std::string::npos)
+                partial.replace(at, strlen(mark), *mark == '%' ? "$pid" : "pid-$pid");
+        Result r = RunTree("record", {"-o", output}, Killed(partial + ".partial"),
+                           {{"XDG_RUNTIME_DIR", ""}});
+        std::string page = Words(r.out).at(0);
+        EXPECT_EQ(page.find("/dev/shm/cusplice-"), 0u) << r.out << r.err;
+        EXPECT_NE(access(page.c_str(), F_OK), 0) << page;
+        std::string pid = page.substr(page.rfind('-') + 1);
+        if (size_t at = partial.find("$pid"); at != std::string::npos)
+            partial.replace(at, 4, pid);
+        EXPECT_TRUE(Has(r.err, "cusplice: process " + pid + " ended without its exit handlers"))
+            << r.err;
+        EXPECT_TRUE(Has(r.err, "is in " + partial + ".partial, ")) << r.err;
+        EXPECT_EQ(Cusplice({"info", partial + ".partial"}).Exit(), 0);
+    }
+}
+
+TEST(Tree, AProcessThatGoesOnKeepsItsPage) {
+    Result r = RunTree("run", {},
+                       "harness/scenario/scenario launch_bound --steps 100000000 >/dev/null & "
+                       "pid=$!\necho /dev/shm/cusplice-$EUID-$pid\n"
+                       "until [ -e /dev/shm/cusplice-$EUID-$pid ]; do sleep 0.05; done\n",
+                       {{"XDG_RUNTIME_DIR", ""}});
+    std::string page = Words(r.out).at(0);
+    EXPECT_EQ(access(page.c_str(), F_OK), 0) << page;
+    kill(std::stoi(page.substr(page.rfind('-') + 1)), SIGKILL);
+    unlink(page.c_str());
 }
 
 TEST(Tree, ARecordedTreeHasATraceOfEachProcess) {

@@ -17,7 +17,7 @@
 #include "tools/cli/verb.h"
 
 struct tally {
-    unsigned there, loaded, on, off, exits;
+    unsigned there, absent, loaded, on, off, exits;
     unsigned busy; /* processes with ops */
     unsigned long long ops, graphs;
     /* Of those that were to be recorded from a later step on: how many had that step. */
@@ -83,6 +83,7 @@ static void count_line(struct tally *tally, const char *line) {
     if (fields < 2)
         return;
     tally->there += strcmp(word, "there") == 0;
+    tally->absent += strcmp(word, "absent") == 0;
     tally->loaded += strcmp(word, "loaded") == 0;
     tally->on += strcmp(word, "on") == 0;
     tally->off += strcmp(word, "off") == 0;
@@ -182,14 +183,19 @@ static void say_missed(const struct tally *tally) {
                 tally->from, tally->steps);
 }
 
-static void say_never_up(const char *program, bool there, bool mode_off) {
+static void say_never_up(const char *program, const struct tally *tally, bool mode_off) {
     char why[PATH_MAX + 128];
     cli_program_obstacle(program, why, sizeof why);
     if (*why)
         cli_say("the library never came up: %s", why);
     else if (mode_off)
         cli_say("mode is off: the program ran as it is");
-    else if (!there)
+    else if (tally->absent)
+        cli_say(
+            "the library never came up: libcuda.so.1 was not found, which %s or a process that "
+            "it started asked for (no NVIDIA driver on this machine, or none in this container?)",
+            program);
+    else if (!tally->there)
         cli_say("the library never came up: it was not loaded into %s (the dynamic loader refused "
                 "it, or the program ended before it began: what is said above tells)",
                 program);
@@ -203,7 +209,7 @@ static void say_tally(const struct tally *tally, const char *program, bool mode_
     if (tally->ops)
         return;
     if (!tally->loaded && !tally->on && !tally->off && !tally->exits)
-        say_never_up(program, tally->there, mode_off);
+        say_never_up(program, tally, mode_off);
     else if ((tally->off || mode_off) && !tally->on)
         cli_say("mode is off: the program ran as it is");
     else if (!tally->on && !tally->exits)
@@ -247,5 +253,6 @@ bool cli_handshake_report(const char *program, bool mode_off, struct cli_verifie
     say_missed(&tally);
     *verified = tally.verified;
     verified->missed = is_missed(&tally);
+    verified->exits = tally.exits;
     return tally.ops > 0;
 }

@@ -13,6 +13,7 @@
  * The lines of the file; several processes may append to it.
  *
  *   PID there             the dynamic loader took the library into the first of the processes
+ *   PID absent            the process asked for libcuda, and the dynamic loader did not find it
  *   PID loaded            the process asked for CUDA, and the library was there
  *   PID on [RANK] | PID off   cuInit succeeded; the engine started (RANK: the rank + 1, if one is
  *                         known), or mode is off
@@ -36,7 +37,8 @@ bool cli_handshake_begin(void);
  * library never came up or saw nothing, and why. False: so it is, or there was no file. */
 struct cli_verified {
     unsigned long long launches, different;
-    bool missed; /* the steps that were to be recorded never came */
+    bool missed;    /* the steps that were to be recorded never came */
+    unsigned exits; /* processes that left their counters */
 };
 bool cli_handshake_report(const char *program, bool mode_off, struct cli_verified *verified);
 /* Removes it, silently: the program was never started. */

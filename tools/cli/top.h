@@ -23,6 +23,8 @@ struct cli_top_found {
 /* The pages of processes that run; those of others are removed. `found` has room for
  * CLI_TOP_PAGES + 1. Returns how many. */
 unsigned cli_top_list(struct cli_top_found *found);
+/* Removes the page of a process, unless the process is still there. */
+void cli_top_forget(long pid);
 /* Opens a page and copies it. -1, and *why, where it is not sound. */
 int cli_top_open(const char *path, struct cus_page *copy, const char **why);
 /* Is the process that made the page still there? */

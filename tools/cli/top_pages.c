@@ -57,6 +57,24 @@ static bool remove_rest(long pid, const char *path) {
            info.st_uid == geteuid() && unlink(path) == 0;
 }
 
+void cli_top_forget(long pid) {
+    char folders[2][CUS_PAGE_PATH], path[CUS_PAGE_PATH];
+    unsigned n_folders = cus_page_folders(folders);
+    for (unsigned i = 0; i < n_folders; i++) {
+        struct cus_page copy;
+        const char *why = NULL;
+        if (!cus_page_path(folders[i], (unsigned)geteuid(), pid, path))
+            continue;
+        int fd = cli_top_open(path, &copy, &why);
+        if (fd >= 0 && !cli_top_is_alive(pid, &copy))
+            cli_top_remove(path, fd);
+        if (fd >= 0)
+            close(fd);
+        else if (why)
+            remove_rest(pid, path);
+    }
+}
+
 unsigned cli_top_list(struct cli_top_found *found) {
     char folders[2][CUS_PAGE_PATH];
     unsigned n = 0, n_folders = cus_page_folders(folders);

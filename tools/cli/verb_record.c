@@ -3,6 +3,7 @@
  * afterwards. main.c calls it. It never writes the records itself.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +82,17 @@ static bool is_there(const char *path) {
     return lstat(path, &is) == 0;
 }
 
+/* Can a file of that name be made? Tried, since a folder's mode does not tell all. */
+static bool may_make(const char *path) {
+    char partial[PATH_MAX + 16];
+    snprintf(partial, sizeof partial, "%s.partial", path);
+    int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    close(fd);
+    return unlink(partial) == 0;
+}
+
 /* A name that no trace has yet. */
 static bool choose_output(const char *program) {
     char path[PATH_MAX], partial[PATH_MAX + 16];
@@ -102,6 +114,10 @@ static bool choose_output(const char *program) {
                     is_there(output) ? output : partial);
             return false;
         }
+        if (!may_make(output)) {
+            cli_say("--output %s: %s", output, strerror(errno));
+            return false;
+        }
         if (!strstr(output, "{pid}") && !strstr(output, "%p") && !strstr(output, "{process}"))
             snprintf(trace_path, sizeof trace_path, "%s", output);
         return cli_run_set_path("record", output);
@@ -115,6 +131,11 @@ static bool choose_output(const char *program) {
         snprintf(path, sizeof path, "%.200s%s.cst", name, number);
         snprintf(partial, sizeof partial, "%s.partial", path);
         if (!is_there(path) && !is_there(partial)) {
+            if (!may_make(path)) {
+                cli_say("the trace cannot go to %s: %s (-o FILE names another place)", path,
+                        strerror(errno));
+                return false;
+            }
             cli_say("the trace goes to %s", path);
             snprintf(trace_path, sizeof trace_path, "%s", path);
             return cli_run_set_path("record", path);

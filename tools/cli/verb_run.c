@@ -22,6 +22,7 @@
 #include "tools/cli/handshake.h"
 #include "tools/cli/library.h"
 #include "tools/cli/run_folder.h"
+#include "tools/cli/run_left.h"
 
 static const char help[] =
     "Runs PROGRAM with libcusplice.so preloaded, for it and what it starts, and ends with its exit "
@@ -200,6 +201,7 @@ static bool let_look(void) {
 struct asked {
     bool mode_off, why;
     bool caches; /* graphs are made, and the program is neither recorded nor verified */
+    char record[2 * PATH_MAX];
 };
 
 /* Everything that the child will read, read strictly. */
@@ -211,12 +213,22 @@ static bool check_configuration(struct asked *asked) {
     asked->why = options.why;
     asked->caches =
         options.mode >= CUS_MODE_PIECEWISE && options.mode != CUS_MODE_VERIFY && !*options.record;
+    snprintf(asked->record, sizeof asked->record, "%s", options.record);
     cus_options_free(&options);
     cus_rules_free(cus_rules_load(false, cli_problem, &problems, NULL));
     if (problems)
         cli_say("%d problem%s in the configuration: the program was not started", problems,
                 problems == 1 ? "" : "s");
     return problems == 0;
+}
+
+/* What processes left that were ended from outside. */
+static void say_left(const struct asked *asked, const struct cli_verified *verified) {
+    cli_left_pages();
+    if (*asked->record)
+        cli_left_traces(asked->record);
+    if (stats_path)
+        cli_left_stats(stats_path, verified->exits);
 }
 
 int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
@@ -246,6 +258,7 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
         then();
     struct cli_verified verified;
     bool seen = cli_handshake_report(argv[0], asked.mode_off, &verified);
+    say_left(&asked, &verified);
     cli_folder_end();
     if (judge && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return judge(seen, &verified);
