@@ -25,6 +25,7 @@ static const struct cli_verb *const verbs[] = {
     &cli_verb_trim,
     &cli_verb_repair,
     &cli_verb_whatif,
+    &cli_verb_rules,
     &cli_verb_replay,
     &cli_verb_bench,
     &cli_verb_calibrate,

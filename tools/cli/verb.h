@@ -33,6 +33,7 @@ extern const struct cli_verb
     cli_verb_repair,
     cli_verb_replay,
     cli_verb_report,
+    cli_verb_rules,
     cli_verb_run,
     cli_verb_top,
     cli_verb_trim,
