@@ -163,14 +163,17 @@ TEST(Tree, AKilledProcessLeavesNoPageAndItsTraceIsNamed) {
     }
 }
 
-TEST(Tree, AProcessThatGoesOnKeepsItsPage) {
-    Result r = RunTree("run", {},
-                       "harness/scenario/scenario launch_bound --steps 100000000 >/dev/null & "
-                       "pid=$!\necho /dev/shm/cusplice-$EUID-$pid\n"
-                       "until [ -e /dev/shm/cusplice-$EUID-$pid ]; do sleep 0.05; done\n",
+TEST(Tree, AProcessThatGoesOnKeepsItsPageAndIsNotSaidToHaveEnded) {
+    std::string trace = Folder() + "/goes-on";
+    Result r = RunTree("record", {"-o", trace},
+                       "harness/scenario/scenario launch_bound --steps 100000000 >/dev/null "
+                       "2>&1 & pid=$!\necho /dev/shm/cusplice-$EUID-$pid\n"
+                       "until [ -e /dev/shm/cusplice-$EUID-$pid ] && [ -e " +
+                           trace + ".partial ]; do sleep 0.05; done\n",
                        {{"XDG_RUNTIME_DIR", ""}});
     std::string page = Words(r.out).at(0);
     EXPECT_EQ(access(page.c_str(), F_OK), 0) << page;
+    EXPECT_FALSE(Has(r.err, "its trace is in")) << r.err;
     kill(std::stoi(page.substr(page.rfind('-') + 1)), SIGKILL);
     unlink(page.c_str());
 }
