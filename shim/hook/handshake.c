@@ -145,6 +145,6 @@ bool cus_handshake_steps(uint64_t had, uint64_t from) {
 }
 
 void cus_handshake_found(enum cus_found what, const char *text) {
-    static const char *const states[] = {"front", "behind", "led", "passes"};
+    static const char *const states[] = {"front", "behind", "led", "passes", "presets"};
     say(states[what], NULL, 0, text);
 }

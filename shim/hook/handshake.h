@@ -15,6 +15,7 @@
  *   PID behind FILE      an interposer stands behind the library
  *   PID led FILE         an object was bound past the library, and its slots were changed
  *   PID passes WHY       the library defers nothing any more
+ *   PID presets TEXT     files of presets that loaded libraries chose, and that named a kernel
  *   PID unmet TEXT       what the user asked for and the program gave no occasion to
  *   PID steps HAD FROM   recording was to begin with step FROM; the program had so many
  */
@@ -26,7 +27,13 @@
 
 enum { CUS_HANDSHAKE_LINE = 512 }; /* a line's length in bytes, at most */
 
-enum cus_found { CUS_FOUND_FRONT, CUS_FOUND_BEHIND, CUS_FOUND_LED, CUS_FOUND_PASSES };
+enum cus_found {
+    CUS_FOUND_FRONT,
+    CUS_FOUND_BEHIND,
+    CUS_FOUND_LED,
+    CUS_FOUND_PASSES,
+    CUS_FOUND_PRESETS
+};
 
 void cus_handshake_loaded(void);
 void cus_handshake_on(void);

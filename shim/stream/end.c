@@ -9,6 +9,7 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
+#include "shim/plan/preset_choice.h"
 #include "shim/plan/rules.h"
 #include "shim/stats/tally.h"
 #include "shim/stream/access.h"
@@ -80,6 +81,7 @@ void cus_engine_end(void) {
     cus_exit_drop();
 
     cus_tally_drop();
+    cus_preset_drop();
     cus_rules_drop();
     cus_options_drop();
     cus_log_drop();

@@ -34,6 +34,9 @@ static const char help[] =
     "What repeats is kept in $XDG_CACHE_HOME/cusplice (or ~/.cache/cusplice), so that another run "
     "has graphs from its\n"
     "second step on. A cache_dir that is set wins; --set cache_dir= switches it off.\n"
+    "Where the program loads a library that has a preset (vLLM, SGLang, NCCL), its rules hold, "
+    "behind all others;\n"
+    "--set presets=off switches that off.\n"
     "\n"
     "  -c, --config FILE   settings and rules, stronger than /etc/cusplice.conf and the user's "
     "file. FILE may be the\n"
@@ -230,6 +233,7 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     if (!preload)
         return CLI_EXIT_REFUSED;
     cli_cache_offer(asked.caches, asked.why);
+    setenv(CUS_PRESETS_OFFERED, "auto", 1);
     if (!cli_folder_begin(asked.why))
         return CLI_EXIT_REFUSED;
     if (!cli_handshake_begin())
