@@ -9,7 +9,8 @@
  *   PID off              cuInit succeeded and the mode is off
  *   PID verified N BAD   mode verify: graph launches verified, and how many of them differed
  *   PID ran RANK MS OPS IN TEXT   with why = yes: milliseconds since the process's start, ops, ops
- *                        in graphs; TEXT is the program's name, a tab, and the costliest break
+ *                        in graphs; TEXT is the program's name, its GPU (stats/gpus.h) and the
+ *                        costliest break, with tabs between them
  *   PID exit OPS GRAPHS  ops seen; the program's own graph launches
  *   PID front FILE       another interposer stands in front of the library (hook/others.h)
  *   PID behind FILE      an interposer stands behind the library
