@@ -241,7 +241,8 @@ void diff_steps(const struct look *a, const struct look *b, struct table *table)
                 break;
             snprintf(text, sizeof text, "%016" PRIx64, pair->signature);
             row[SIGNATURE].text = table_keep(table, text);
-            look_list(look, step->stream, step->first, step->n_ops, text, sizeof text);
+            look_list(look, look->model->streams[step->stream].ops + step->first, step->n_ops, text,
+                      sizeof text);
             row[LIST].text = table_keep(table, text);
         }
         if (pair->a != CST_NONE)

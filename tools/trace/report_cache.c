@@ -32,7 +32,8 @@ static union table_value *row_of(const struct look *look, struct table *table,
     union table_value *row = table_row(table);
     if (!row)
         return NULL;
-    look_list(look, step->stream, step->first, step->n_ops, list, sizeof list);
+    look_list(look, look->model->streams[step->stream].ops + step->first, step->n_ops, list,
+              sizeof list);
     row[OPS].number = step->n_ops;
     row[FIRST].number = step->number;
     row[FIRST_NS].number = (int64_t)(step->begin_ns - look->trace->begin_ns);
