@@ -19,9 +19,10 @@ enum { LISTED = 8 };
 
 /* ---- signatures ---- */
 
+/* What a recorder or an import knows of a kind is no part of it. */
 static uint64_t hash_kind(const struct cst_trace *trace, const struct cst_kind *kind) {
     const char *name = cst_string(trace, kind->name);
-    uint32_t numbers[] = {kind->op,         kind->flags & ~(uint32_t)CST_KIND_KERNEL,
+    uint32_t numbers[] = {kind->op,         kind->flags & CST_KIND_COOPERATIVE,
                           kind->elem,       kind->form,
                           kind->cluster[0], kind->cluster[1],
                           kind->cluster[2]};

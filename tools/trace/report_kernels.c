@@ -85,10 +85,8 @@ static void count(const struct look *look, struct table *table, const uint32_t *
 /* Of the ops whose GPU times are known; the average is of those. */
 static void gpu_times(const struct look *look, struct table *table, const uint32_t *row_of) {
     const struct model *model = look->model;
-    if (!model->gpu_known) {
+    if (!model->gpu_known)
         table->idle = 1u << GPU | 1u << GPU_AVG;
-        return;
-    }
     int64_t *known = calloc(table->n_rows + 1, sizeof *known);
     table->failed |= !known;
     for (uint32_t i = 0; known && i < model->n_ops; i++)
@@ -97,9 +95,13 @@ static void gpu_times(const struct look *look, struct table *table, const uint32
             row_at(table, row)[GPU].number += (int64_t)model->ops[i].gpu->gpu_ns;
             known[row]++;
         }
-    for (uint32_t i = 0; known && i < table->n_rows; i++)
+    for (uint32_t i = 0; known && i < table->n_rows; i++) {
+        union table_value *row = row_at(table, i);
         if (known[i])
-            row_at(table, i)[GPU_AVG].number = row_at(table, i)[GPU].number / known[i];
+            row[GPU_AVG].number = row[GPU].number / known[i];
+        else
+            row[GPU] = row[GPU_AVG] = table_unknown(TABLE_NS);
+    }
     free(known);
 }
 

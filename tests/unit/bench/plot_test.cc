@@ -12,8 +12,8 @@
 
 namespace {
 
-const plot_point kLine[] = {{4, 4000, 0}, {16, 2000, 100}, {64, 1000, 0}};
-const plot_point kLevel[] = {{0, 4000, 0}};
+const plot_point kLine[] = {{4, 4000, 0, 0}, {16, 2000, 100, 0}, {64, 1000, 0, 0}};
+const plot_point kLevel[] = {{0, 4000, 0, 0}};
 
 std::string Draw(const std::vector<plot_series> &series, const char *title = "program") {
     plot plot = {title, "below", series.data(), static_cast<unsigned>(series.size())};
@@ -83,7 +83,7 @@ TEST(Plot, NoTextBreaksIt) {
 }
 
 TEST(Plot, FewNumbersAreEnough) {
-    const plot_point nothing[] = {{2, 0, 0}};
+    const plot_point nothing[] = {{2, 0, 0, 0}};
     EXPECT_NE(Draw({}).find("</svg>"), std::string::npos);
     std::string svg =
         Draw({{"zero", nothing, 1, false, false}, {"none", nothing, 0, false, false}});
