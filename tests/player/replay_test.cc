@@ -416,7 +416,10 @@ TEST(ReplayFigures, TheFirstStepsAreComparedWithThePlainDriver) {
     EXPECT_TRUE(Has(r.out, " | 100.0 % |  |\n") && Has(r.out, " | 80.0 % | 5 |\n")) << r.out;
     // Alone it is compared with nothing.
     r = ByScript(script, {"--strategy=full", "--repeat=1", "--format=csv"});
-    EXPECT_TRUE(Has(r.out, "\nfull,500,0,500,500,0,0,0,20,0,\n")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\nfull,500,0,500,500,,0,0,20,,\n")) << r.out;
+    r = ByScript(script, {"--strategy=full", "--repeat=1", "--format=json"});
+    EXPECT_TRUE(Has(r.out, "\"of_eager\": null,") && Has(r.out, "\"first_ten_of_eager\": null,"))
+        << r.out;
     r = ByScript(script, {"--strategy=full", "--repeat=1"});
     EXPECT_TRUE(Has(r.out, "\nfull ") && !Has(r.out, "of_eager") && !Has(r.out, "gain_at"))
         << r.out;

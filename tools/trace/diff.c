@@ -1,8 +1,8 @@
 /*
  * Compares two traces. It pairs the n-th step of a signature in A with the n-th in B, and their
- * ops one by one, since equal signatures have equal ops, but for records of events. Steps that find
- * none so are paired by the names of their ops alone: a profile that was imported knows less of
- * shapes and clusters. verb_diff.c calls it. It never pairs by time.
+ * ops one by one, since equal signatures have equal ops, but for records of events. Where no step
+ * finds one so, or a trace is an imported profile, which knows less of names and shapes, those left
+ * over are paired by the names of their ops alone. verb_diff.c calls it. It never pairs by time.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -86,16 +86,28 @@ static void take_common(const struct look *a, struct occurrence *x, size_t *n, s
     *m = rest_y;
 }
 
+static void take_names(const struct look *a, struct occurrence *x, size_t *n, const struct look *b,
+                       struct occurrence *y, size_t *m, struct pairs *pairs) {
+    for (size_t i = 0; i < *n; i++)
+        x[i].signature = names_signature(a, x[i].step);
+    for (size_t i = 0; i < *m; i++)
+        y[i].signature = names_signature(b, y[i].step);
+    take_common(a, x, n, y, m, pairs);
+}
+
+static bool is_import(const struct look *look) {
+    char text[8];
+    look_fact(look, "imported", text, sizeof text);
+    return strcmp(text, "true") == 0;
+}
+
 static void align_all(const struct look *a, struct occurrence *x, const struct look *b,
                       struct occurrence *y, struct pairs *pairs) {
     size_t n = a->model->n_steps, m = b->model->n_steps, by_signatures;
     take_common(a, x, &n, y, &m, pairs);
     by_signatures = pairs->n;
-    for (size_t i = 0; i < n; i++)
-        x[i].signature = names_signature(a, x[i].step);
-    for (size_t i = 0; i < m; i++)
-        y[i].signature = names_signature(b, y[i].step);
-    take_common(a, x, &n, y, &m, pairs);
+    if (!by_signatures || is_import(a) || is_import(b))
+        take_names(a, x, &n, b, y, &m, pairs);
     pairs->aligned = pairs->n;
     pairs->by_names = pairs->n - by_signatures;
     for (size_t i = 0; i < n; i++)
