@@ -162,6 +162,16 @@ TEST(ReplayVerb, WhatCannotBeReplayedIsNamedOnce) {
                          "cusplice:   the program called cuGraphLaunch: graphs of the program are "
                          "not replayed\n"
                          "cusplice:   the program called cuMemAllocAsync: memory of a pool\n");
+    // Without a driver too, and before that is said.
+    std::string folder = Folder() + "/no_driver";
+    mkdir(folder.c_str(), 0755);
+    Write("no_driver/libcuda.so.1", "");
+    const Environment none = {{"LD_LIBRARY_PATH", folder}};
+    Result without = RunProgram({"tools/cusplice", "replay", path}, none);
+    EXPECT_EQ(without.Exit(), 1);
+    EXPECT_EQ(without.err, r.err);
+    without = RunProgram({"tools/cusplice", "replay", MakeSteps("driver.cst", 1)}, none);
+    EXPECT_TRUE(Has(without.err, "there is no CUDA driver")) << without.err;
     r = Replay({"tests/golden/trace-v1.cst"});
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.err, "record it with cusplice record --replayable")) << r.err;
