@@ -148,6 +148,8 @@ const first = strip.ops[0];
 told.usedTip = page.opLines(first).join("|");
 told.usedGpu = page.opLines(page.d.gpuOf.indexOf(5)).join("|");
 told.usedBuilt = page.opLines(strip.ops[10]).join("|");
+page.d.outPatched[0] = 1; // of an exact launch
+told.usedExact = `${outText(page.d, 0)}; ${outClass(page.d, 0) === PATCHED}`;
 told.usedWide = [...document.querySelectorAll(".table")].filter((t) => t.scrollWidth > t.clientWidth).map((t) => t.id).join();
 told.usedWhy = page.opLines(strip.ops.find((op) => page.d.opAlone[op])).join("|");
 }</script></body>)js";
@@ -229,6 +231,10 @@ TEST_F(Chromium, CanBeUsed) {
     EXPECT_NE(data["used-built"].find("|graph of 4 ops, built in 3.46\xe2\x80\x89s: segment 3"),
               std::string::npos)
         << data["used-built"];
+    EXPECT_NE(data["used-exact"].find("graph of 4 ops, 1 node patched: segment 1"),
+              std::string::npos)
+        << data["used-exact"];
+    EXPECT_NE(data["used-exact"].find("; true"), std::string::npos) << "and is coloured so";
     EXPECT_EQ(data["used-wide"], "") << "tables with columns off the screen";
     EXPECT_NE(data["used-why"].find("|eager: rule (never_defer): a never_defer rule names it"),
               std::string::npos)

@@ -57,6 +57,7 @@ void Raw::TakeOp(const cst_op *op) {
     made.in_stream = streams[op->stream].size();
     streams[op->stream].push_back(ops.size());
     ops.push_back(made);
+    gpu_ns.push_back(NAN);
 }
 
 void Raw::TakeOut(const cst_record *out, uint32_t stream, uint32_t n) {
@@ -172,6 +173,7 @@ RawRows Raw::Kernels() const {
     struct Gathered {
         std::map<std::string, double> counts;
         std::vector<uint32_t> host;
+        double gpu = 0, ran = 0;
     };
     std::map<std::pair<std::string, std::string>, Gathered> kernels;
     for (size_t i = 0; i < ops.size(); i++) {
@@ -181,6 +183,8 @@ RawRows Raw::Kernels() const {
         of.counts[outcome == "graph" ? "in_graphs" : outcome]++;
         of.counts["breaks"] += outcome == "eager" && EndsRun(i);
         of.host.push_back(ops[i].op->host_ns);
+        of.gpu += std::isnan(gpu_ns[i]) ? 0 : gpu_ns[i];
+        of.ran += !std::isnan(gpu_ns[i]);
     }
     bool told = true;
     for (const auto &[launch, differ] : Differing()) {
@@ -208,7 +212,8 @@ RawRows Raw::Kernels() const {
         row.number["host_ns"] = sum;
         row.number["host_avg_ns"] = floor(sum / n);
         row.number["host_p99_ns"] = of.host[static_cast<size_t>(ceil(0.99 * n - 1e-9)) - 1];
-        row.number["gpu_ns"] = row.number["gpu_avg_ns"] = NAN; // the simulator has none
+        row.number["gpu_ns"] = of.ran > 0 ? of.gpu : NAN;
+        row.number["gpu_avg_ns"] = of.ran > 0 ? floor(of.gpu / of.ran) : NAN;
         row.text = {{"op", key.first}, {"name", key.second}};
         rows.push_back(row);
     }

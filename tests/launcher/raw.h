@@ -45,6 +45,7 @@ class Raw {
     std::vector<Launch> launches;
     std::map<uint32_t, std::vector<size_t>> streams; // ops by stream
     size_t flushes = 0, calls = 0, segments = 0;
+    std::vector<double> gpu_ns; // by op: how long it ran; NAN unless a test says it
     const cst_trace *trace;
 
     size_t Count(const std::string &outcome) const;
