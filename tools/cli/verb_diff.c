@@ -8,7 +8,12 @@
 
 static const char help[] =
     "What is different in B. Steps are aligned by signature (kernels and shapes in order) and\n"
-    "occurrence, never by time; the ops of two aligned steps one by one.\n"
+    "occurrence, never by time; the ops of two aligned steps one by one. Where no step is aligned "
+    "so, "
+    "or a\n"
+    "trace is an imported profile, steps that are left over are aligned by the names of their ops "
+    "alone\n"
+    "(steps_aligned_by_names). Where none is aligned so either, not_aligned says why.\n"
     "\n"
     "      --by kernels      by kernel: calls, how many are aligned, how many are in one trace "
     "only,\n"

@@ -2,6 +2,7 @@
  * cusplice replay: plays a replayable trace by several strategies and compares them. main.c calls
  * it; tools/replay does the work. It never runs the code of another user's trace without --trust.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,11 +202,11 @@ static int show(const struct replay_strategy *strategies, const struct replay_me
         row[2].number = (int64_t)(one->deviation + 0.5);
         row[3].number = (int64_t)(one->p10 + 0.5);
         row[4].number = (int64_t)(one->p90 + 0.5);
-        row[5].real = eager > 0 ? 100 * one->median / eager : 0;
+        row[5].real = eager > 0 ? 100 * one->median / eager : NAN;
         row[6].real = one->issued ? 100 * (double)one->in_graphs / (double)one->issued : 0;
         row[7].number = (int64_t)one->wrong;
         row[8].number = one->n;
-        row[9].real = 100 * one->first_of_eager;
+        row[9].real = one->first_of_eager > 0 ? 100 * one->first_of_eager : NAN;
         row[10].number = one->reached;
     }
     int status = 1;
