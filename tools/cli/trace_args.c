@@ -115,12 +115,17 @@ int trace_args_read(const struct cli_verb *self, struct trace_args *args, int ar
     if (status >= 0)
         return status;
     args->words = words.at;
-    for (int i = 0; i < words.n; i++)
-        if (!*needed++) {
-            cli_say("%s: more than is expected (see --help)", words.at[i]);
-            return 2;
-        }
-    if (!*needed)
+    int least = 0;
+    while (needed[least])
+        least++;
+    if (words.n > least + (allowed & TRACE_ONE_MORE ? 1 : 0)) {
+        cli_say("%s: more than is expected (see --help)", words.at[words.n - 1]);
+        return 2;
+    }
+    args->n_words = words.n;
+    if (words.n < least)
+        needed += words.n;
+    else
         return -1;
     cli_say("%s is missing (see cusplice %s --help)", *needed, self->name);
     return 2;

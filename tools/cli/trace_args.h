@@ -30,6 +30,7 @@ enum trace_option {
     TRACE_HTML = 1 << 13,
     TRACE_FORCE = 1 << 14,
     TRACE_BARE = 1 << 15,
+    TRACE_ONE_MORE = 1 << 16, /* no option: one word more than is needed may be there */
 };
 
 /* In the help of each verb that reads a trace or a database. */
@@ -54,6 +55,7 @@ int cli_one_trace(const struct cli_verb *self, int argc, char **argv, const stru
 
 struct trace_args {
     char **words; /* what is no option, as many as were needed */
+    int n_words;
     struct table_view view;
     enum names_form names;
     enum { TRACE_BY_KERNELS, TRACE_BY_STEPS } by;

@@ -1,6 +1,6 @@
 /*
- * The traces of a folder, as cusplice record -o FOLDER/ leaves them. The verbs report and export
- * call it. It opens none of them.
+ * The traces of a folder, as cusplice record -o FOLDER/ leaves them. The verbs report, export
+ * and diff call it. It opens none of them.
  */
 #ifndef CUSPLICE_TOOLS_CLI_TRACE_FOLDER_H
 #define CUSPLICE_TOOLS_CLI_TRACE_FOLDER_H
@@ -16,6 +16,8 @@ struct cli_traces {
 
 /* Is it a folder? */
 bool cli_is_folder(const char *path);
+/* Does a folder stand where a trace does among these arguments of a verb? */
+bool cli_names_folder(int argc, char **argv);
 /* Lists the regular files *.cst. False, after saying so: there are none, too many, or the folder
  * cannot be read. */
 bool cli_traces_list(const char *folder, struct cli_traces *traces);

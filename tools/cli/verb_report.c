@@ -98,14 +98,6 @@ static int html(const struct cli_verb *self, int argc, char **argv) {
     return status;
 }
 
-/* True: a folder stands where a trace does. */
-static bool names_folder(int argc, char **argv) {
-    bool found = false;
-    for (int i = 1; i < argc; i++)
-        found |= *argv[i] != '-' && *argv[i - 1] != '-' && cli_is_folder(argv[i]);
-    return found;
-}
-
 /* One trace after another, so that one is in memory at a time. */
 static int processes(const struct cli_verb *self, int argc, char **argv) {
     static const char *const needed[] = {"FOLDER", NULL};
@@ -141,7 +133,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct table table = {0};
     if (wants_html(argv))
         return html(self, argc, argv);
-    if (names_folder(argc, argv))
+    if (cli_names_folder(argc, argv))
         return processes(self, argc, argv);
     int status =
         trace_args_read(self, &args, argc, argv,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/diff.h"
 #include "tools/trace/report.h"
 
 #define XXH_INLINE_ALL
@@ -16,17 +17,6 @@
 struct occurrence {
     uint64_t signature; /* of what is compared now */
     uint32_t step;
-};
-
-/* Steps of both traces side by side; CST_NONE: the other has none. */
-struct pair {
-    uint64_t signature; /* A's, if A has one */
-    uint32_t a, b;
-};
-
-struct pairs {
-    struct pair *at;
-    size_t n, aligned, by_names;
 };
 
 static int by_signature(const void *x, const void *y) {
@@ -38,7 +28,7 @@ static int by_signature(const void *x, const void *y) {
 
 /* A's steps before those that B alone has. */
 static int by_pair(const void *x, const void *y) {
-    const struct pair *a = x, *b = y;
+    const struct diff_pair *a = x, *b = y;
     if (a->signature != b->signature)
         return a->signature < b->signature ? -1 : 1;
     if (a->a != b->a)
@@ -68,7 +58,7 @@ static uint64_t names_signature(const struct look *look, uint32_t number) {
 
 /* Takes out of both what they have in common, and leaves the rest in front. */
 static void take_common(const struct look *a, struct occurrence *x, size_t *n, struct occurrence *y,
-                        size_t *m, struct pairs *pairs) {
+                        size_t *m, struct diff_pairs *pairs) {
     size_t i = 0, j = 0, rest_x = 0, rest_y = 0;
     qsort(x, *n, sizeof *x, by_signature);
     qsort(y, *m, sizeof *y, by_signature);
@@ -78,7 +68,8 @@ static void take_common(const struct look *a, struct occurrence *x, size_t *n, s
         } else if (i == *n || y[j].signature < x[i].signature) {
             y[rest_y++] = y[j++];
         } else {
-            pairs->at[pairs->n++] = (struct pair){a->signatures[x[i].step], x[i].step, y[j].step};
+            pairs->at[pairs->n++] =
+                (struct diff_pair){a->signatures[x[i].step], x[i].step, y[j].step};
             i++, j++;
         }
     }
@@ -87,7 +78,7 @@ static void take_common(const struct look *a, struct occurrence *x, size_t *n, s
 }
 
 static void take_names(const struct look *a, struct occurrence *x, size_t *n, const struct look *b,
-                       struct occurrence *y, size_t *m, struct pairs *pairs) {
+                       struct occurrence *y, size_t *m, struct diff_pairs *pairs) {
     for (size_t i = 0; i < *n; i++)
         x[i].signature = names_signature(a, x[i].step);
     for (size_t i = 0; i < *m; i++)
@@ -102,7 +93,7 @@ static bool is_import(const struct look *look) {
 }
 
 static void align_all(const struct look *a, struct occurrence *x, const struct look *b,
-                      struct occurrence *y, struct pairs *pairs) {
+                      struct occurrence *y, struct diff_pairs *pairs) {
     size_t n = a->model->n_steps, m = b->model->n_steps, by_signatures;
     take_common(a, x, &n, y, &m, pairs);
     by_signatures = pairs->n;
@@ -111,13 +102,13 @@ static void align_all(const struct look *a, struct occurrence *x, const struct l
     pairs->aligned = pairs->n;
     pairs->by_names = pairs->n - by_signatures;
     for (size_t i = 0; i < n; i++)
-        pairs->at[pairs->n++] = (struct pair){a->signatures[x[i].step], x[i].step, CST_NONE};
+        pairs->at[pairs->n++] = (struct diff_pair){a->signatures[x[i].step], x[i].step, CST_NONE};
     for (size_t i = 0; i < m; i++)
-        pairs->at[pairs->n++] = (struct pair){b->signatures[y[i].step], CST_NONE, y[i].step};
+        pairs->at[pairs->n++] = (struct diff_pair){b->signatures[y[i].step], CST_NONE, y[i].step};
     qsort(pairs->at, pairs->n, sizeof *pairs->at, by_pair);
 }
 
-static bool align(const struct look *a, const struct look *b, struct pairs *pairs) {
+bool diff_align(const struct look *a, const struct look *b, struct diff_pairs *pairs) {
     struct occurrence *x = occurrences(a), *y = occurrences(b);
     pairs->at = malloc((a->model->n_steps + (size_t)b->model->n_steps + 1) * sizeof *pairs->at);
     bool made = x && y && pairs->at;
@@ -162,7 +153,7 @@ static void note_none(const struct look *a, const struct look *b, struct table *
     table_note(table, "not_aligned", text);
 }
 
-static void notes(const struct look *a, const struct look *b, const struct pairs *pairs,
+static void notes(const struct look *a, const struct look *b, const struct diff_pairs *pairs,
                   struct table *table) {
     table_note(table, "trace_a", a->trace->path);
     table_note(table, "trace_b", b->trace->path);
@@ -245,31 +236,38 @@ static uint32_t *rows_of(const struct look *look, unsigned side, struct report_r
     return row_of;
 }
 
-static void compare(const struct look *a, const struct look *b, const struct pair *pair,
-                    const uint32_t *row_of, struct table *table) {
+bool diff_next(const struct look *a, const struct look *b, const struct diff_pair *pair,
+               struct diff_place *place) {
     const struct model_step *x = &a->model->steps[pair->a], *y = &b->model->steps[pair->b];
-    for (uint32_t i = 0, j = 0; i < x->n_ops && j < y->n_ops;) {
-        const struct model_op *p = look_op(a, x->stream, x->first + i);
-        const struct model_op *q = look_op(b, y->stream, y->first + j);
-        bool only_a = look_is_event(a, p->op) && !look_is_event(b, q->op);
-        bool only_b = look_is_event(b, q->op) && !look_is_event(a, p->op);
-        i += !only_b;
-        j += !only_a;
-        if (only_a || only_b) /* the other recording has it as a call */
-            continue;
-        union table_value *row = table->values + (size_t)row_of[p->op->kind] * KERNEL_COLUMNS;
+    while (place->i < x->n_ops && place->j < y->n_ops) {
+        place->a = look_op(a, x->stream, x->first + place->i);
+        place->b = look_op(b, y->stream, y->first + place->j);
+        bool only_a = look_is_event(a, place->a->op) && !look_is_event(b, place->b->op);
+        bool only_b = look_is_event(b, place->b->op) && !look_is_event(a, place->a->op);
+        place->i += !only_b;
+        place->j += !only_a;
+        if (!only_a && !only_b) /* else the other recording has it as a call */
+            return true;
+    }
+    return false;
+}
+
+static void compare(const struct look *a, const struct look *b, const struct diff_pair *pair,
+                    const uint32_t *row_of, struct table *table) {
+    for (struct diff_place at = {0}; diff_next(a, b, pair, &at);) {
+        union table_value *row = table->values + (size_t)row_of[at.a->op->kind] * KERNEL_COLUMNS;
         row[ALIGNED].number++;
-        row[GAINED].number += !model_in_graph(p) && model_in_graph(q);
-        row[LOST].number += model_in_graph(p) && !model_in_graph(q);
-        row[DELTA].number += (int64_t)q->op->host_ns - (int64_t)p->op->host_ns;
+        row[GAINED].number += !model_in_graph(at.a) && model_in_graph(at.b);
+        row[LOST].number += model_in_graph(at.a) && !model_in_graph(at.b);
+        row[DELTA].number += (int64_t)at.b->op->host_ns - (int64_t)at.a->op->host_ns;
     }
 }
 
 void diff_kernels(const struct look *a, const struct look *b, struct table *table) {
-    struct pairs pairs = {0};
+    struct diff_pairs pairs = {0};
     struct report_rows rows = {0};
     table_init(table, "diff", kernel_columns, KERNEL_COLUMNS, "calls_a");
-    table->failed |= !align(a, b, &pairs);
+    table->failed |= !diff_align(a, b, &pairs);
     notes(a, b, &pairs, table);
     uint32_t *row_of_a = rows_of(a, 0, &rows, table), *row_of_b = rows_of(b, 1, &rows, table);
     for (size_t i = 0; !table->failed && i < pairs.n; i++)
@@ -325,13 +323,13 @@ static void add_step(union table_value *row, const struct look *look, uint32_t s
 }
 
 void diff_steps(const struct look *a, const struct look *b, struct table *table) {
-    struct pairs pairs = {0};
+    struct diff_pairs pairs = {0};
     union table_value *row = NULL;
     table_init(table, "diff", step_columns, STEP_COLUMNS, "steps_a");
-    table->failed |= !align(a, b, &pairs);
+    table->failed |= !diff_align(a, b, &pairs);
     notes(a, b, &pairs, table);
     for (size_t i = 0; i < pairs.n && !table->failed; i++) {
-        const struct pair *pair = &pairs.at[i];
+        const struct diff_pair *pair = &pairs.at[i];
         if (!i || pair[-1].signature != pair->signature) {
             char text[1024];
             const struct look *look = pair->a != CST_NONE ? a : b;
