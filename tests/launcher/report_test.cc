@@ -513,6 +513,28 @@ TEST(Diff, StepsAreAlignedByNamesWhereNoneIsByShape) {
     EXPECT_FALSE(j.Has("rows.1.steps_a"));
 }
 
+// Of two recordings, steps of other shapes are other steps. A profile may have left shapes out.
+TEST(Diff, StepsOfAnImportThatAreLeftOverAreAlignedByNames) {
+    auto make = [](const std::string &name, uint32_t second, bool import) {
+        return Make(name, [&](Synth *s) {
+            uint32_t a = s->Kernel("a");
+            if (import)
+                s->Facts("{\"imported\": true}");
+            for (uint32_t grid : {1u, second}) {
+                s->grid = grid;
+                s->Eager(1, a, "rule", "rule");
+                s->Sync(1);
+            }
+        });
+    };
+    std::string a = make("left_a.cst", 2, false);
+    for (bool import : {false, true}) {
+        sim::Json j = Parse(Says({"diff", "--format", "json", a, make("left_b.cst", 3, import)}));
+        EXPECT_EQ(j.Number("about.steps_aligned"), import ? 2 : 1);
+        EXPECT_EQ(j.Number("about.steps_aligned_by_names"), import ? 1 : 0);
+    }
+}
+
 TEST(Diff, SaysWhyNothingIsAligned) {
     auto make = [](const std::string &name, const std::vector<const char *> &kernels, int sync) {
         return Make(name, [&](Synth *s) {

@@ -2,7 +2,7 @@
 // The page's tables: a click on a head sorts, the search filters, and a hundred rows are drawn at a
 // time. page.js makes them. They never change the rows that the report gave.
 
-const ROWS = 100;
+const ROWS = 100, SHORT = 16;
 
 function element(tag, text, className) {
     const made = document.createElement(tag);
@@ -76,12 +76,19 @@ class Table {
         return head;
     }
 
+    // Short words stay whole; of others a line may end anywhere.
+    classOf([key, unit]) {
+        if (unit !== "text") return "";
+        return this.rows.some((row) => row[key].length > SHORT) ? "text" : "text short";
+    }
+
     draw() {
         const rows = this.shown(), body = element("tbody"), table = element("table");
+        const classes = new Map(this.columns.map((column) => [column[0], this.classOf(column)]));
         for (const row of rows.slice(0, this.limit)) {
             const line = element("tr", undefined, this.click ? "link" : "");
             for (const [key, unit] of this.columns) {
-                const cell = element("td", undefined, unit === "text" ? "text" : "");
+                const cell = element("td", undefined, classes.get(key));
                 cell.append(element("span", cellText(row[key], unit)));
                 cell.title = row[key] === null ? "not known" : unit === "ns" ? count(row[key]) + " ns" : String(row[key]);
                 line.append(cell);
