@@ -44,6 +44,7 @@ static union table_value *row_of(const struct look *look, struct table *table,
 void report_cache(const struct look *look, struct table *table) {
     struct report_rows rows = {0};
     table_init(table, "cache", columns, COLUMNS, "steps");
+    table->spare = "first_step,first_seen_ns,signature,graphs,in_graphs";
     look_notes(look, table);
     for (uint32_t i = 0; i < look->model->n_steps && !table->failed; i++) {
         const struct model_step *step = &look->model->steps[i];
