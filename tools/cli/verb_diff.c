@@ -9,17 +9,7 @@
 static const char help[] =
     "What is different in B. Steps are aligned by signature (kernels and shapes in order) and\n"
     "occurrence, never by time; the ops of two aligned steps one by one.\n"
-    "\n"
-    "      --by kernels      by kernel: calls, how many are aligned, how many are in one trace "
-    "only,\n"
-    "                        in graphs, aligned ops that went into a graph in B and not in A\n"
-    "                        (gained) or the other way round (lost), host time (delta: B less A, "
-    "of\n"
-    "                        aligned ops), runs ended. Without --by, this\n"
-    "      --by steps        by signature: steps, ops, in graphs, graph launches, time on average\n"
-    "      --sort, --fields, --top, --format, --names   as for cusplice report\n" CLI_BUDGET_HELP
-    "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "The field `in` says A or B for what is in one trace only.\n"
     "\n"
     "Exit status: 0, also where they differ; 1 where a trace cannot be read; 2 for a bad option.\n";
@@ -30,9 +20,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct look a, b;
     struct table table = {0};
     int status;
-    status = trace_args_read(
-        self, &args, argc, argv,
-        TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_NAMES | TRACE_TOP | TRACE_BY, needed);
+    status = trace_args_read(self, &args, argc, argv,
+                             TRACE_TABLE | TRACE_NAMES | TRACE_BY | TRACE_FORCE, needed);
     if (status >= 0)
         return status;
     status = 1;
@@ -40,7 +29,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         return 1;
     if (trace_args_open(&args, args.words[1], &b)) {
         (args.by == TRACE_BY_STEPS ? diff_steps : diff_kernels)(&a, &b, &table);
-        status = trace_args_print(&args, &table);
+        status = trace_args_print(&args, &table,
+                                  (const char *const[]){args.words[0], args.words[1], NULL});
         table_free(&table);
         look_close(&b);
     }
@@ -50,7 +40,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_diff = {
     "diff",
-    "diff [--by kernels|steps] [--sort FIELD] [--fields A,B] [--format F] A B",
+    "diff [--by kernels|steps] [--sort FIELD] [--fields A,B] [--format F] [-o FILE] A B",
     "two traces against each other",
     help,
     run,
