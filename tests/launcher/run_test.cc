@@ -131,6 +131,38 @@ TEST(Run, EagerAndModeHaveOptionsOfTheirOwn) {
     }
 }
 
+TEST(Record, ForceReplacesATraceAndNothingElse) {
+    std::string old = Write("old.cst", "mine"), folder = Folder() + "/old.folder";
+    const Strings program = {"--", Target(), "out=started"};
+    auto record = [&](Strings options) {
+        options.insert(options.begin(), "record");
+        options.insert(options.end(), program.begin(), program.end());
+        return Cusplice(options, kFine);
+    };
+    Result r = record({"-o", old});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_TRUE(Has(r.err, "is there already, and traces are not overwritten without --force"))
+        << r.err;
+    EXPECT_EQ(ReadFile(old), "mine");
+    // What may still be written is not touched.
+    std::string partial = Write("old.cst.partial", "another's");
+    EXPECT_EQ(record({"--force", "-o", old}).Exit(), 125);
+    EXPECT_EQ(ReadFile(old), "mine");
+    EXPECT_EQ(ReadFile(partial), "another's");
+    unlink(partial.c_str());
+    r = record({"--force", "-o", old});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_NE(access(old.c_str(), F_OK), 0) << "the stand-in records nothing";
+    ASSERT_EQ(symlink("/dev/null", old.c_str()), 0);
+    r = record({"--force", "-o", old});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_TRUE(Has(r.err, "the old file cannot be removed: it is no regular file")) << r.err;
+    unlink(old.c_str());
+    r = record({"-o", "-"});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_TRUE(Has(r.err, "-o -: a trace goes into a file")) << r.err;
+}
+
 // `-` is stdout here as everywhere, behind what the program printed.
 TEST(Run, StatsMayGoToStdout) {
     Result r = Cusplice({"run", "--stats", "-", "--", "/bin/sh", "-c",

@@ -85,6 +85,30 @@ TEST(ReplayVerb, RulesAndSettingsHold) {
     EXPECT_EQ(Share(Replay(args), "as-recorded"), 0);
 }
 
+// As with the other verbs: -c, and --mode, which is a strategy; -o.
+TEST(ReplayVerb, OptionsAreThoseOfOtherVerbs) {
+    std::string trace = MakeSteps("options.cst", 4), out = Fresh("options.json");
+    Strings args = {"--repeat=1",
+                    "--mode",
+                    "piecewise",
+                    "--strategy=as-recorded",
+                    "--format=json",
+                    "-c",
+                    Write("none.conf", "[rules]\neager = *\n"),
+                    "-o",
+                    out,
+                    trace};
+    Result r = Replay(args);
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_EQ(r.out, "");
+    r.out = ReadFile(out);
+    EXPECT_EQ(Share(r, "piecewise"), 0) << r.out;
+    EXPECT_GE(Share(r, "as-recorded"), 30) << "the rules of here and now are not those of then";
+    r = Replay({"--mode", "verify", trace});
+    EXPECT_EQ(r.Exit(), 2);
+    EXPECT_TRUE(Has(r.err, "--mode verify: no such value: it may be eager, piecewise")) << r.err;
+}
+
 // What stands in the environment does not reach what is played as recorded, and no kill switch or
 // mode of it reaches the others.
 TEST(ReplayVerb, TheEnvironmentDoesNotSpoilStrategies) {
