@@ -333,10 +333,11 @@ void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *
 /* Variables that belong to no option: the kill switch, the config file, the rules, the
  * launcher's hand-shake and cache folder; also the variables of tools/setup, which this library
  * ignores. */
-static const char *const other_variables[] = {
-    "CUSPLICE",           "CUSPLICE_CONFIG",  "CUSPLICE_EAGER",
-    "CUSPLICE_HANDSHAKE", CUS_CACHE_OFFERED,  "CUSPLICE_CUDA",
-    "CUSPLICE_CACHE",     "CUSPLICE_TOOLKIT", NULL};
+static const char *const other_variables[] = {"CUSPLICE",         "CUSPLICE_CONFIG",
+                                              "CUSPLICE_EAGER",   "CUSPLICE_HANDSHAKE",
+                                              CUS_CACHE_OFFERED,  CUS_PRESETS_OFFERED,
+                                              "CUSPLICE_CUDA",    "CUSPLICE_CACHE",
+                                              "CUSPLICE_TOOLKIT", NULL};
 enum { OTHERS = sizeof other_variables / sizeof *other_variables };
 
 static void variable_of(const char *key, char *out, size_t bytes) {
@@ -461,11 +462,16 @@ static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, v
 
 /* ---- sources ---- */
 
-/* The weakest place, so that any other one can say where the cache is, or that there is none. */
+/* The weakest place, so that any other one can say what holds, or that nothing does. */
 static void read_launcher(cus_setting_fn *setting, void *context) {
     const char *folder = secure_getenv(CUS_CACHE_OFFERED);
     if (folder && *folder == '/') {
         struct cus_setting it = {"", "cache_dir", folder, CUS_CACHE_OFFERED, 0};
+        setting(context, &it);
+    }
+    const char *presets = secure_getenv(CUS_PRESETS_OFFERED);
+    if (presets && strcmp(presets, "auto") == 0) {
+        struct cus_setting it = {"", "presets", presets, CUS_PRESETS_OFFERED, 0};
         setting(context, &it);
     }
 }

@@ -102,6 +102,17 @@ std::string PlotOf(const std::string &path) {
     return r.out;
 }
 
+// How high above the axis each point stands.
+std::vector<double> HeightsOf(const std::string &path) {
+    std::vector<double> heights;
+    std::string plot = ReadFile(path);
+    const std::string point = "class=\"marker\" transform=\"translate(";
+    size_t legend = plot.find("class=\"legend\"");
+    for (size_t at = 0; (at = plot.find(point, at)) < legend; at++)
+        heights.push_back(406 - atof(plot.c_str() + plot.find(' ', at + point.size())));
+    return heights;
+}
+
 std::string ExpectedPlot(const std::vector<Row> &rows) {
     std::string text, last;
     for (const Row &row : rows) {
@@ -374,6 +385,14 @@ TEST(BenchWords, BadOnesAreRefused) {
         {1, {"-o", "/nowhere/x.md", trace}, "--output /nowhere/x.md: No such file"},
         {1, {"-o", there + "1", "-o", there + "1", trace}, there + "1: named twice"},
         {1, {"-o", there + "1", "--svg", there + "1", trace}, there + "1: named twice"},
+        {1,
+         {"-o", there + "1", "--svg",
+          there.substr(0, there.rfind('/')) + "/./" + there.substr(there.rfind('/') + 1) + "1",
+          trace},
+         there + "1: named twice"},
+        {1,
+         {"--svg", there, "--force", "--", there},
+         "--svg " + there + ": it is what is read: name another file"},
         {1, {"/nowhere/x.cst"}, "/nowhere/x.cst: No such file"},
         {1, {"tests/golden/trace-v1.cst"}, "record it with cusplice record --replayable"},
     };
@@ -449,6 +468,11 @@ TEST(BenchFigures, EachCellIsComparedWithThePlainDriverOfItsBatch) {
     EXPECT_EQ(Number(rows[0], "of_eager"), 100);
     EXPECT_EQ(Number(rows[0], "passes"), 40);
     EXPECT_EQ(PlotOf(svg), ExpectedPlot(rows));
+    std::vector<double> heights = HeightsOf(svg);
+    ASSERT_EQ(heights.size(), 9u);
+    for (size_t i = 1; i < 9; i++)
+        EXPECT_NEAR(heights[i] / heights[0], Number(rows[i], "of_eager") / 100, 0.002)
+            << "what is slower than the plain driver beside it stands above the line";
     std::string plot = ReadFile(svg);
     EXPECT_TRUE(Has(plot, ">&lt;G&amp;&quot;&gt;, driver CUDA 12.4, cusplice ")) << plot;
     EXPECT_TRUE(Has(plot, ">time of a step (us)<") && Has(plot, "(segment_max)<")) << plot;

@@ -186,6 +186,16 @@ TEST(ReplayVerb, WhatCannotBeReplayedIsNamedOnce) {
                          "cusplice:   the program called cuGraphLaunch: graphs of the program are "
                          "not replayed\n"
                          "cusplice:   the program called cuMemAllocAsync: memory of a pool\n");
+    // Without a driver too, and before that is said.
+    std::string folder = Folder() + "/no_driver";
+    mkdir(folder.c_str(), 0755);
+    Write("no_driver/libcuda.so.1", "");
+    const Environment none = {{"LD_LIBRARY_PATH", folder}};
+    Result without = RunProgram({"tools/cusplice", "replay", path}, none);
+    EXPECT_EQ(without.Exit(), 1);
+    EXPECT_EQ(without.err, r.err);
+    without = RunProgram({"tools/cusplice", "replay", MakeSteps("driver.cst", 1)}, none);
+    EXPECT_TRUE(Has(without.err, "there is no CUDA driver")) << without.err;
     r = Replay({"tests/golden/trace-v1.cst"});
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.err, "record it with cusplice record --replayable")) << r.err;
@@ -442,7 +452,10 @@ TEST(ReplayFigures, TheFirstStepsAreComparedWithThePlainDriver) {
     EXPECT_TRUE(Has(r.out, " | 100.0 % |  |\n") && Has(r.out, " | 80.0 % | 5 |\n")) << r.out;
     // Alone it is compared with nothing.
     r = ByScript(script, {"--strategy=full", "--repeat=1", "--format=csv"});
-    EXPECT_TRUE(Has(r.out, "\nfull,500,0,500,500,0,0,0,20,0,\n")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\nfull,500,0,500,500,,0,0,20,,\n")) << r.out;
+    r = ByScript(script, {"--strategy=full", "--repeat=1", "--format=json"});
+    EXPECT_TRUE(Has(r.out, "\"of_eager\": null,") && Has(r.out, "\"first_ten_of_eager\": null,"))
+        << r.out;
     r = ByScript(script, {"--strategy=full", "--repeat=1"});
     EXPECT_TRUE(Has(r.out, "\nfull ") && !Has(r.out, "of_eager") && !Has(r.out, "gain_at"))
         << r.out;

@@ -217,11 +217,11 @@ bool trace_args_open(const struct trace_args *args, const char *path, struct loo
 }
 
 bool trace_args_begin(struct trace_args *args, const char *const *from) {
-    return cli_output_begin(&args->out, from);
+    return cli_redirect_begin(&args->out, from);
 }
 
 int trace_args_end(struct trace_args *args) {
-    return cli_output_end(&args->out, true) ? 0 : 1;
+    return cli_redirect_end(&args->out, true) ? 0 : 1;
 }
 
 int trace_args_print(struct trace_args *args, struct table *table, const char *const *from) {
@@ -238,7 +238,7 @@ int trace_args_print(struct trace_args *args, struct table *table, const char *c
         return 1;
     table_print(table, &args->view, stdout);
     if (table->failed) {
-        cli_output_end(&args->out, false);
+        cli_redirect_end(&args->out, false);
         cli_say("not enough memory to sort the table");
         return 1;
     }

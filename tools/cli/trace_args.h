@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "tools/cli/options.h"
-#include "tools/cli/output.h"
+#include "tools/cli/redirect.h"
 #include "tools/trace/look.h"
 #include "tools/trace/table.h"
 
@@ -53,7 +53,7 @@ struct trace_args {
     bool steps, step;  /* --steps or --step was given; --step was */
     uint32_t from, to; /* of --steps; both are --step */
     uint32_t stream;
-    struct cli_output out; /* and whether --force was given */
+    struct cli_redirect out; /* and whether --force was given */
     const char *html;
 };
 

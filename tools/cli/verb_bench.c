@@ -11,9 +11,11 @@
 #include "tools/cli/bench.h"
 #include "tools/cli/config_name.h"
 #include "tools/cli/library.h"
+#include "tools/cli/program.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
 #include "tools/replay/whole.h"
+#include "tools/trace/beside.h"
 #include "tools/trace/budget.h"
 #include "tools/whatif/facts.h"
 
@@ -251,22 +253,26 @@ static enum table_format format_of(const char *path) {
 }
 
 static bool check_files(void) {
+    char program[4096] = "";
     bool good = true;
+    if (asked.program)
+        cli_program_find(asked.program[0], program, sizeof program);
+    const char *from = asked.trace ? asked.trace : *program ? program : NULL;
     for (unsigned i = 0; i < asked.n_outputs && good; i++) {
         struct bench_output *output = &asked.outputs[i];
         output->format = format_of(output->path);
         if (!output->path)
             continue;
-        good = cli_bench_writable("--output", output->path, asked.force, asked.trace);
+        good = cli_bench_writable("--output", output->path, asked.force, from);
         for (unsigned k = 0; k <= i && good; k++) {
             const char *other = k < i ? asked.outputs[k].path : asked.svg;
-            if (other && strcmp(output->path, other) == 0) {
+            if (other && beside_same(output->path, other)) {
                 cli_say("--output %s: named twice", output->path);
                 good = false;
             }
         }
     }
-    return good && (!asked.svg || cli_bench_writable("--svg", asked.svg, asked.force, asked.trace));
+    return good && (!asked.svg || cli_bench_writable("--svg", asked.svg, asked.force, from));
 }
 
 /* The exit status, or -1: go on. */

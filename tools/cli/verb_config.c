@@ -9,7 +9,7 @@
 
 #include "tools/cli/config.h"
 #include "tools/cli/config_name.h"
-#include "tools/cli/output.h"
+#include "tools/cli/redirect.h"
 
 enum { EXIT_BAD = 2 };
 
@@ -64,7 +64,7 @@ static int check_all(const char *first, char **more, bool json) {
 static int run(const struct cli_verb *self, int argc, char **argv) {
     bool list = false, template = false, json = false;
     const char *check = NULL, *explain = NULL, *lib = NULL;
-    struct cli_output output = {.path = NULL};
+    struct cli_redirect output = {.path = NULL};
     const struct cli_option options[] = {
         CLI_FLAG("list", &list,
                  "every key with its value here and now and the place that it is from (a line of a "
@@ -105,7 +105,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     }
     if (!cli_config_use())
         return EXIT_BAD;
-    if (!cli_output_begin(&output, NULL))
+    if (!cli_redirect_begin(&output, NULL))
         return 1;
     if (list)
         status = cli_config_list(json);
@@ -116,7 +116,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     else
         cli_print_template();
     status = status < 0 ? 0 : status;
-    return cli_output_end(&output, true) ? status : 1;
+    return cli_redirect_end(&output, true) ? status : 1;
 }
 
 const struct cli_verb cli_verb_config = {

@@ -8,7 +8,10 @@
 
 static const char help[] =
     "What is different in B. Steps are aligned by signature (kernels and shapes in order) and\n"
-    "occurrence, never by time; the ops of two aligned steps one by one.\n"
+    "occurrence, never by time; the ops of two aligned steps one by one. Where no step is aligned "
+    "so, "
+    "or a trace is an imported profile, steps that are left over are aligned by the names of their "
+    "ops alone (steps_aligned_by_names). Where none is aligned so either, not_aligned says why.\n"
     "\n" CLI_OPTIONS "\n"
     "The field `in` says A or B for what is in one trace only.\n"
     "\n"

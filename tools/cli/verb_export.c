@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/beside.h"
 #include "tools/trace/budget.h"
 #include "tools/trace/dump.h"
 #include "tools/trace/export.h"
@@ -111,6 +112,16 @@ static bool take_format(const struct cli_option *self, const char *text) {
         .help = HELP                                                                               \
     }
 
+/* An output of two formats, of which one would be lost; NULL: there is none. */
+static const char *named_twice(const struct request *request) {
+    for (unsigned i = 0; i < FORMATS; i++)
+        for (unsigned k = 0; k < i; k++)
+            if (request->outs[i] && request->outs[k] &&
+                beside_same(request->outs[i], request->outs[k]))
+                return request->outs[i];
+    return NULL;
+}
+
 /* -1: go on; else the exit status. */
 static int take_options(const struct cli_verb *self, int argc, char **argv,
                         struct request *request) {
@@ -134,6 +145,7 @@ static int take_options(const struct cli_verb *self, int argc, char **argv,
         {0}};
     const struct cli_option *const tables[] = {options, cli_budget_options, NULL};
     struct cli_words words;
+    const char *same;
     int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
     if (status >= 0)
         return status;
@@ -146,6 +158,8 @@ static int take_options(const struct cli_verb *self, int argc, char **argv,
         cli_say("export: a format is missing: --perfetto OUT, --jsonl OUT or --sqlite OUT");
     else if ((request->outs[JSONL] || request->outs[SQLITE]) && cli_is_folder(request->trace))
         cli_say("%s: a folder goes with --perfetto alone", request->trace);
+    else if ((same = named_twice(request)))
+        cli_say("%s: named twice", same);
     else
         return -1;
     return EXIT_BAD;

@@ -2,6 +2,7 @@
  * cusplice replay: plays a replayable trace by several strategies and compares them. main.c calls
  * it; tools/replay does the work. It never runs the code of another user's trace without --trust.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 #include "tools/cli/config_name.h"
 #include "tools/cli/library.h"
-#include "tools/cli/output.h"
+#include "tools/cli/redirect.h"
 #include "tools/cli/screen.h"
 #include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
@@ -63,7 +64,7 @@ static struct {
     enum replay_pace pace;
     bool trusted;
     const char *trace;
-    struct cli_output output;
+    struct cli_redirect output;
 } asked = {.rounds = 10};
 
 /* ---- options ---- */
@@ -184,9 +185,9 @@ static int print(struct table *table) {
     const char *const from[] = {asked.trace, NULL};
     char error[256];
     if (!table->failed && table_check(table, &asked.view, error, sizeof error) &&
-        cli_output_begin(&asked.output, from)) {
+        cli_redirect_begin(&asked.output, from)) {
         table_print(table, &asked.view, stdout);
-        if (cli_output_end(&asked.output, !table->failed) && !table->failed)
+        if (cli_redirect_end(&asked.output, !table->failed) && !table->failed)
             return 0;
     }
     cli_say("the table could not be written");
@@ -222,11 +223,11 @@ static int show(const struct replay_strategy *strategies, const struct replay_me
         row[2].number = (int64_t)(one->deviation + 0.5);
         row[3].number = (int64_t)(one->p10 + 0.5);
         row[4].number = (int64_t)(one->p90 + 0.5);
-        row[5].real = eager > 0 ? 100 * one->median / eager : 0;
+        row[5].real = eager > 0 ? 100 * one->median / eager : NAN;
         row[6].real = one->issued ? 100 * (double)one->in_graphs / (double)one->issued : 0;
         row[7].number = (int64_t)one->wrong;
         row[8].number = one->n;
-        row[9].real = 100 * one->first_of_eager;
+        row[9].real = one->first_of_eager > 0 ? 100 * one->first_of_eager : NAN;
         row[10].number = one->reached;
     }
     int status = print(&table);

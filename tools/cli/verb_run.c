@@ -21,6 +21,7 @@
 #include "tools/cli/config_name.h"
 #include "tools/cli/handshake.h"
 #include "tools/cli/library.h"
+#include "tools/cli/outputs.h"
 #include "tools/cli/run_folder.h"
 
 static const char help[] =
@@ -34,6 +35,8 @@ static const char help[] =
     "What repeats is kept in $XDG_CACHE_HOME/cusplice (or ~/.cache/cusplice), so that another run "
     "has graphs from its\n"
     "second step on. A cache_dir that is set wins; --set cache_dir= switches it off.\n"
+    "Where the program loads a library that has a preset (vLLM, SGLang, NCCL), its rules hold, "
+    "behind all others; --set presets=off switches that off.\n"
     "\n" CLI_OPTIONS "\n"
     "Exit status: that of PROGRAM; 125 for a bad option or configuration, 126 where PROGRAM cannot "
     "be run, 127\n"
@@ -239,8 +242,8 @@ struct asked {
     bool caches; /* graphs are made, and the program is neither recorded nor verified */
 };
 
-/* Everything that the child will read, read strictly. */
-static bool check_configuration(struct asked *asked) {
+/* Everything that the child will read, read strictly, and what it will write. */
+static bool check_configuration(struct asked *asked, const char *program) {
     struct cus_options options;
     int problems = 0;
     cus_options_load(&options, false, cli_problem, &problems);
@@ -248,25 +251,27 @@ static bool check_configuration(struct asked *asked) {
     asked->why = options.why;
     asked->caches =
         options.mode >= CUS_MODE_PIECEWISE && options.mode != CUS_MODE_VERIFY && !*options.record;
-    cus_options_free(&options);
     cus_rules_free(cus_rules_load(false, cli_problem, &problems, NULL));
     if (problems)
         cli_say("%d problem%s in the configuration: the program was not started", problems,
                 problems == 1 ? "" : "s");
-    return problems == 0;
+    bool fit = problems == 0 && cli_redirects_fit(&options, program);
+    cus_options_free(&options);
+    return fit;
 }
 
 int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     char library[PATH_MAX];
     struct asked asked;
     int status = 0;
-    if (!check_configuration(&asked) || !let_look() || !cli_library_find(library, sizeof library) ||
-        (stats_path && !remove_stats(stats_path)))
+    if (!check_configuration(&asked, argv[0]) || !let_look() ||
+        !cli_library_find(library, sizeof library) || (stats_path && !remove_stats(stats_path)))
         return CLI_EXIT_REFUSED;
     char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
     if (!preload)
         return CLI_EXIT_REFUSED;
     cli_cache_offer(asked.caches, asked.why);
+    setenv(CUS_PRESETS_OFFERED, "auto", 1);
     if (!cli_folder_begin(asked.why))
         return CLI_EXIT_REFUSED;
     if (!cli_handshake_begin())

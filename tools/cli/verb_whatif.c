@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tools/cli/config_name.h"
-#include "tools/cli/output.h"
+#include "tools/cli/redirect.h"
 #include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
@@ -58,7 +58,7 @@ static struct {
     struct cli_settings settings;
     enum table_format format;
     bool sweep, wide;
-    struct cli_output output;
+    struct cli_redirect output;
 } asked;
 
 /* ---- options ---- */
@@ -209,10 +209,10 @@ static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) 
 
 static int show(const struct whatif_found *found) {
     const char *const from[] = {asked.trace, NULL};
-    if (!cli_output_begin(&asked.output, from))
+    if (!cli_redirect_begin(&asked.output, from))
         return 1;
     cli_whatif_show(found, asked.format, asked.wide);
-    return cli_output_end(&asked.output, true) ? 0 : 1;
+    return cli_redirect_end(&asked.output, true) ? 0 : 1;
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {

@@ -11,7 +11,9 @@ function element(tag, text, className) {
     return made;
 }
 
+// null: not known.
 function cellText(value, unit) {
+    if (value === null) return "\u2013";
     if (unit === "count") return count(value);
     if (unit === "percent") return value.toFixed(1) + "\u2009%";
     if (unit === "ns") return time(value);
@@ -43,8 +45,9 @@ class Table {
         if (!this.sort) return rows;
         const key = this.sort, sign = this.down ? -1 : 1;
         const text = this.columns.find((c) => c[0] === key)[1] === "text";
+        const number = (value) => (value === null ? -1 : value);
         return rows.sort((a, b) =>
-            text ? sign * (a[key] < b[key] ? -1 : a[key] > b[key] ? 1 : 0) : sign * (a[key] - b[key]),
+            text ? sign * (a[key] < b[key] ? -1 : a[key] > b[key] ? 1 : 0) : sign * (number(a[key]) - number(b[key])),
         );
     }
 
@@ -78,8 +81,9 @@ class Table {
         for (const row of rows.slice(0, this.limit)) {
             const line = element("tr", undefined, this.click ? "link" : "");
             for (const [key, unit] of this.columns) {
-                const cell = element("td", cellText(row[key], unit), unit === "text" ? "text" : "");
-                cell.title = unit === "ns" ? count(row[key]) + " ns" : String(row[key]);
+                const cell = element("td", undefined, unit === "text" ? "text" : "");
+                cell.append(element("span", cellText(row[key], unit)));
+                cell.title = row[key] === null ? "not known" : unit === "ns" ? count(row[key]) + " ns" : String(row[key]);
                 line.append(cell);
             }
             if (this.click) line.addEventListener("click", () => this.click(row));

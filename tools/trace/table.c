@@ -5,6 +5,7 @@
 #include "tools/trace/table.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,6 +199,18 @@ static bool is_real(enum table_unit unit) {
     return unit == TABLE_PERCENT || unit == TABLE_REAL;
 }
 
+union table_value table_unknown(enum table_unit unit) {
+    if (is_real(unit))
+        return (union table_value){.real = NAN};
+    return (union table_value){.number = INT64_MIN};
+}
+
+bool table_is_unknown(enum table_unit unit, union table_value value) {
+    if (unit == TABLE_TEXT)
+        return false;
+    return is_real(unit) ? isnan(value.real) : value.number == INT64_MIN;
+}
+
 struct order {
     unsigned column, n_columns;
     enum table_unit unit;
@@ -212,6 +225,10 @@ static int by_column(const void *a, const void *b, void *context) {
     union table_value x = order->values[i * order->n_columns + order->column];
     union table_value y = order->values[j * order->n_columns + order->column];
     int result;
+    if (is_real(order->unit)) {
+        x.real = isnan(x.real) ? -INFINITY : x.real;
+        y.real = isnan(y.real) ? -INFINITY : y.real;
+    }
     if (order->unit == TABLE_TEXT)
         result = strcmp(x.text ? x.text : "", y.text ? y.text : "");
     else if (is_real(order->unit))
@@ -229,7 +246,9 @@ void table_human(enum table_unit unit, union table_value value, char *out, size_
     double real = is_real(unit) ? value.real : (double)value.number;
     double base = unit == TABLE_NS ? 1000 : 1024, size = real < 0 ? -real : real;
     unsigned step = 0;
-    if (unit == TABLE_PLACE && !value.number) {
+    if (table_is_unknown(unit, value)) {
+        snprintf(out, bytes, "-");
+    } else if (unit == TABLE_PLACE && !value.number) {
         *out = 0;
     } else if (unit == TABLE_COUNT || unit == TABLE_PLACE) {
         snprintf(out, bytes, "%" PRId64, value.number);
@@ -274,7 +293,8 @@ static void choose_units(struct printing *p) {
         double most = 0, base = column(p, i)->unit == TABLE_NS ? 1000 : 1024;
         p->steps[i] = 0;
         for (size_t row = 0; has_unit(column(p, i)) && row < p->n_rows; row++) {
-            double value = (double)value_of(p, row, i).number;
+            union table_value known = value_of(p, row, i);
+            double value = table_is_unknown(column(p, i)->unit, known) ? 0 : (double)known.number;
             value = value < 0 ? -value : value;
             most = value > most ? value : most;
         }
@@ -310,7 +330,7 @@ static void cell(const struct printing *p, size_t row, unsigned i, char human[HU
     *text = human;
     if (column(p, i)->unit == TABLE_TEXT)
         *text = value.text ? value.text : "";
-    else if (has_unit(column(p, i)))
+    else if (has_unit(column(p, i)) && !table_is_unknown(column(p, i)->unit, value))
         in_unit(value.number, column(p, i)->unit == TABLE_NS ? 1000 : 1024, p->steps[i], human);
     else
         table_human(column(p, i)->unit, value, human, HUMAN);
@@ -469,6 +489,8 @@ static void print_csv(const struct printing *p) {
                 putc(',', p->to);
             if (column(p, i)->unit == TABLE_TEXT)
                 clean_csv(p->to, value.text ? value.text : "");
+            else if (table_is_unknown(column(p, i)->unit, value))
+                continue;
             else if (is_real(column(p, i)->unit))
                 fprintf(p->to, "%.6g", value.real);
             else if (column(p, i)->unit != TABLE_PLACE || value.number)
@@ -491,10 +513,11 @@ static void print_json_rows(const struct printing *p, const char *name, struct c
             const char *key = column(p, i)->key;
             if (column(p, i)->unit == TABLE_TEXT)
                 cus_json_text(json, key, value.text ? value.text : "");
+            else if (table_is_unknown(column(p, i)->unit, value) ||
+                     (column(p, i)->unit == TABLE_PLACE && !value.number))
+                cus_json_raw(json, key, "null");
             else if (is_real(column(p, i)->unit))
                 json_real(json, key, value.real);
-            else if (column(p, i)->unit == TABLE_PLACE && !value.number)
-                cus_json_raw(json, key, "null");
             else
                 cus_json_integer(json, key, value.number);
         }

@@ -31,6 +31,11 @@ union table_value {
     const char *text; /* lives as long as the table; NULL: "" */
 };
 
+/* A number that is not known: `-` in a table, empty in CSV, `null` in JSON. It sorts as the
+ * smallest. */
+union table_value table_unknown(enum table_unit unit);
+bool table_is_unknown(enum table_unit unit, union table_value value);
+
 struct table {
     const char *name;
     const struct table_column *columns;

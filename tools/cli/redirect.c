@@ -2,7 +2,7 @@
  * Leads stdout into a file and back. Verbs call it, on one thread. It never replaces a file unless
  * told to, and its inputs never.
  */
-#include "tools/cli/output.h"
+#include "tools/cli/redirect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,16 +13,16 @@
 
 #include "tools/cli/verb.h"
 
-static bool is_stdout(const struct cli_output *output) {
+static bool is_stdout(const struct cli_redirect *output) {
     return !output->path || strcmp(output->path, "-") == 0;
 }
 
-static bool refuse(const struct cli_output *output, int error) {
+static bool refuse(const struct cli_redirect *output, int error) {
     cli_say("%s: cannot be written: %s", output->path, beside_why(error));
     return false;
 }
 
-bool cli_output_begin(struct cli_output *output, const char *const *from) {
+bool cli_redirect_begin(struct cli_redirect *output, const char *const *from) {
     output->aside = false;
     if (is_stdout(output))
         return true;
@@ -41,7 +41,7 @@ bool cli_output_begin(struct cli_output *output, const char *const *from) {
     return refuse(output, error);
 }
 
-static int end_aside(struct cli_output *output, bool whole, int error) {
+static int end_aside(struct cli_redirect *output, bool whole, int error) {
     if (output->stdout_fd >= 0)
         dup2(output->stdout_fd, STDOUT_FILENO);
     else
@@ -54,7 +54,7 @@ static int end_aside(struct cli_output *output, bool whole, int error) {
     return error;
 }
 
-bool cli_output_end(struct cli_output *output, bool whole) {
+bool cli_redirect_end(struct cli_redirect *output, bool whole) {
     errno = 0;
     int error = fflush(stdout) == 0 && !ferror(stdout) ? 0 : errno ? errno : EIO;
     if (output->aside)
