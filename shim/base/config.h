@@ -96,6 +96,9 @@ unsigned cus_distance(const char *a, const char *b);
 /* The word of the NULL-terminated list with the least edit distance from `word`. NULL only for
  * an empty list. */
 const char *cus_nearest(const char *word, const char *const *list);
+/* The same, where the word may well be meant: a slip of the keyboard or a beginning. NULL: none is
+ * that near. What people read names no other word. */
+const char *cus_near(const char *word, const char *const *list);
 
 /* True: the process has privileges that its user does not have. The environment is then ignored. */
 bool cus_config_secure(void);

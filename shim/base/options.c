@@ -124,7 +124,7 @@ static bool set_row(struct cus_options *out, const struct row *row, const char *
             *(int *)field_of(out, row) = index;
             return true;
         }
-        *nearest = cus_nearest(text, words);
+        *nearest = cus_near(text, words);
         list_words(words, allowed, sizeof allowed);
         snprintf(error, bytes, "%s = %.60s: must be one of %s", row->shown.key, text, allowed);
         return false;
@@ -174,7 +174,7 @@ static const char *nearest_key(const char *key) {
     for (unsigned i = 0; i < ROWS; i++)
         keys[i] = rows[i].shown.key;
     keys[ROWS] = NULL;
-    return cus_nearest(key, keys);
+    return cus_near(key, keys);
 }
 
 /* A good value that hardly does what is meant. */
@@ -187,8 +187,8 @@ static void judge_value(const struct row *row, const struct cus_setting *setting
     snprintf(domain, sizeof domain, "%.*s", (int)strcspn(unknown, ":"), unknown);
     snprintf(text, sizeof text, "%s = %.60s: no line has the domain '%s'", row->shown.key,
              setting->value, domain);
-    struct cus_problem it = {setting->file, setting->line, text,
-                             cus_nearest(domain, cus_log_domains), true};
+    struct cus_problem it = {setting->file, setting->line, text, cus_near(domain, cus_log_domains),
+                             true};
     problem(context, &it);
 }
 

@@ -201,7 +201,7 @@ static void load_rule(struct load *load, const struct cus_setting *setting) {
                  setting->key);
     } else {
         snprintf(text, sizeof text, "unknown kind of rule '%.60s'", setting->key);
-        nearest = cus_nearest(setting->key, policies);
+        nearest = cus_near(setting->key, policies);
     }
     tell(load, setting, nearest, text);
 }
@@ -279,7 +279,7 @@ static void tell_step_key(struct load *load, const struct cus_setting *setting) 
         snprintf(text, sizeof text, "'%s' is a rule: it belongs below [rules]", setting->key);
     } else {
         snprintf(text, sizeof text, "unknown key '%.60s'", setting->key);
-        nearest = cus_nearest(setting->key, cus_step_keys);
+        nearest = cus_near(setting->key, cus_step_keys);
     }
     tell_step(load, setting, nearest, text);
 }

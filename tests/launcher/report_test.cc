@@ -352,12 +352,12 @@ TEST(Report, FormsSortsAndFields) {
     EXPECT_EQ(Says({"report", "kernels", "--format", "md", "--fields", "host_ns,share,name",
                     "--top", "2", golden}),
               "| host_ns | share | name |\n| ---: | ---: | --- |\n"
-              "| 2.70 us | 0.0 % | attention |\n| 600 ns | 66.7 % | norm |\n");
+              "| 2700 | 0.0 % | attention |\n| 600 | 66.7 % | norm |\n");
     std::string text =
         Says({"report", "kernels", "--fields", "host_ns,op,share,name", "--top", "2", golden});
     EXPECT_EQ(text.substr(text.find("host_ns")), "host_ns  op       share  name\n"
-                                                 "2.70 us  launch   0.0 %  attention\n"
-                                                 " 600 ns  launch  66.7 %  norm\n");
+                                                 "   2700  launch   0.0 %  attention\n"
+                                                 "    600  launch  66.7 %  norm\n");
     EXPECT_EQ(text.substr(0, 36), "# trace: tests/golden/trace-v1.cst\n#");
     ExpectJsonLines(Says({"dump", golden}));
     for (const char *name : {"kernels", "segments", "cache", "breaks", "coverage"})

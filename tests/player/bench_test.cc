@@ -210,6 +210,22 @@ TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
 
 // In one more step of a program there are as many more nodes and graphs as whatif counts for the
 // same settings: what differs at its beginning is in both runs.
+// -c holds for what is not played as it was recorded; -o - is stdout.
+TEST(Bench, TakesAConfiguration) {
+    std::string trace = MakeSteps("config.cst", 4),
+                config = Write("none.conf", "[rules]\neager = *\n");
+    Result r =
+        Bench({"--rounds=1", "--pace=none", "--segments=16", "--break=none",
+               "--strategy=piecewise,as-recorded", "--format=csv", "-c", config, "-o", "-", trace});
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    for (const Row &row : ParseCsv(r.out)) {
+        double share = atof(row.at("in_graphs").c_str());
+        EXPECT_EQ(share >= 30, row.at("strategy") == "as-recorded") << r.out;
+        EXPECT_EQ(share > 0, row.at("strategy") == "as-recorded") << r.out;
+    }
+    EXPECT_NE(access("-", F_OK), 0);
+}
+
 TEST(Bench, CountsAreThoseOfWhatIf) {
     const Environment fixed = {{"CUSPLICE_HOLD_US", "1000000"},
                                {"CUSPLICE_BUILD_US", "0"}, // by time, which is another each time
@@ -355,7 +371,9 @@ TEST(BenchWords, BadOnesAreRefused) {
         {2, {"--top=0", trace}, "--top 0: a number from 1 to 50 is expected"},
         {2, {"--rounds=0", trace}, "--rounds 0: a number from 1 to 10000 is expected"},
         {2, {"--pace=slow", trace}, "--pace slow: no such value"},
-        {2, {"--format=xml", trace}, "--format xml: no such value; the nearest is"},
+        {2,
+         {"--format=xml", trace},
+         "--format xml: no such value: it may be table, csv, json or md"},
         {1,
          {"--break=chain;chian", trace},
          "--break chian: no kernel of the trace has that name; the nearest is chain"},

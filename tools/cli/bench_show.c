@@ -130,6 +130,7 @@ static void fill_facts(const struct bench_found *found, const struct texts *text
 
 static void fill(const struct bench_found *found, const struct texts *texts, struct table *table) {
     table_init(table, "bench", columns, COLUMNS, "-cell");
+    table->spare = "wrong_sums,gain_at_step,noise_ns,folded,graphs,first_ten_of_eager,eager_ns";
     table->idle = IDLE;
     table->notes_in_md = true;
     fill_facts(found, texts, table);

@@ -32,7 +32,7 @@ static void take_file(void *context, const char *path, const char *by_file, int 
     compare(context, path);
 }
 
-bool cli_outputs_fit(const struct cus_options *options, const char *program) {
+bool cli_redirects_fit(const struct cus_options *options, const char *program) {
     struct output outputs[] = {{"stats", options->stats, true},
                                {"record", options->record, true},
                                {"why_file", options->why_file, true},

@@ -11,6 +11,6 @@
 
 /* False, after saying so: a file of the settings is the program or a file of the configuration, or
  * two of them are one. */
-bool cli_outputs_fit(const struct cus_options *options, const char *program);
+bool cli_redirects_fit(const struct cus_options *options, const char *program);
 
 #endif

@@ -18,13 +18,6 @@ bool cli_is_folder(const char *path) {
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-bool cli_names_folder(int argc, char **argv) {
-    bool found = false;
-    for (int i = 1; i < argc; i++)
-        found |= *argv[i] != '-' && *argv[i - 1] != '-' && cli_is_folder(argv[i]);
-    return found;
-}
-
 static bool is_trace(const char *path, const char *name) {
     struct stat info;
     size_t bytes = strlen(name);

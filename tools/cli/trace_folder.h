@@ -16,8 +16,6 @@ struct cli_traces {
 
 /* Is it a folder? */
 bool cli_is_folder(const char *path);
-/* Does a folder stand where a trace does among these arguments of a verb? */
-bool cli_names_folder(int argc, char **argv);
 /* Lists the regular files *.cst. False, after saying so: there are none, too many, or the folder
  * cannot be read. */
 bool cli_traces_list(const char *folder, struct cli_traces *traces);

@@ -267,6 +267,8 @@ void diff_kernels(const struct look *a, const struct look *b, struct table *tabl
     struct diff_pairs pairs = {0};
     struct report_rows rows = {0};
     table_init(table, "diff", kernel_columns, KERNEL_COLUMNS, "calls_a");
+    table->spare = "in,host_a_ns,host_b_ns,breaks_a,breaks_b,only_a,only_b,in_graphs_a,in_graphs_b,"
+                   "calls_b";
     table->failed |= !diff_align(a, b, &pairs);
     notes(a, b, &pairs, table);
     uint32_t *row_of_a = rows_of(a, 0, &rows, table), *row_of_b = rows_of(b, 1, &rows, table);
@@ -326,6 +328,7 @@ void diff_steps(const struct look *a, const struct look *b, struct table *table)
     struct diff_pairs pairs = {0};
     union table_value *row = NULL;
     table_init(table, "diff", step_columns, STEP_COLUMNS, "steps_a");
+    table->spare = "signature,in,graphs_a,graphs_b,in_graphs_a,in_graphs_b,steps_b";
     table->failed |= !diff_align(a, b, &pairs);
     notes(a, b, &pairs, table);
     for (size_t i = 0; i < pairs.n && !table->failed; i++) {

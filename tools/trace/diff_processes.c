@@ -45,6 +45,8 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 
 void diff_processes_begin(struct table *table) {
     table_init(table, "diff", columns, COLUMNS, "-rank_a");
+    table->spare =
+        "trace_b,trace_a,time_a_ns,time_b_ns,graphs_a,graphs_b,steps_a,steps_b,in,program";
 }
 
 /* Of the steps that have one beside them. */

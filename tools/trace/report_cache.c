@@ -49,6 +49,7 @@ void report_cache(const struct look *look, struct table *table) {
      * in it. */
     uint64_t *ops = calloc(look->model->n_steps + (size_t)1, sizeof *ops);
     table_init(table, "cache", columns, COLUMNS, "steps");
+    table->spare = "first_step,first_seen_ns,signature,graphs,in_graphs";
     look_notes(look, table);
     table->failed |= !ops;
     for (uint32_t i = 0; i < look->model->n_steps && !table->failed; i++) {

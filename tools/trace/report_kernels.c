@@ -302,6 +302,7 @@ static void drop_idle(struct table *table) {
 
 void report_kernels(const struct look *look, struct table *table) {
     table_init(table, "kernels", columns, COLUMNS, "host_ns");
+    table->spare = "open,host_p99_ns,flushed,patched,gpu_avg_ns,op,eager,host_avg_ns,breaks";
     look_notes(look, table);
     uint32_t *row_of = rows_of_kinds(look, table);
     if (!table->failed) {

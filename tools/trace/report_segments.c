@@ -247,6 +247,8 @@ static void finish(struct pass *pass) {
 void report_segments(const struct look *look, struct table *table) {
     struct pass pass = {.look = look, .table = table};
     table_init(table, "segments", columns, COLUMNS, "ops");
+    table->spare = "segment,segments,variants,exact,patched,built,patched_nodes,build_ns,host_ns,"
+                   "bytes,nodes,ended,share";
     look_notes(look, table);
     table->failed |= !find_next(&pass);
     for (uint64_t i = 0; i < look->model->graph_launches && !table->failed; i++)
