@@ -44,10 +44,14 @@ static void compare_gpu(struct player *p) {
                   p->gpu);
 }
 
-void player_look(struct player *p) {
+void player_look_alone(struct player *p) {
     player_memory_plan(p);
     player_plan(p);
     player_images(p);
+}
+
+void player_look(struct player *p) {
+    player_look_alone(p);
     compare_gpu(p);
 }
 

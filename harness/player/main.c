@@ -57,6 +57,38 @@ void player_check(CUresult result, const char *call) {
 
 /* ---- the GPU ---- */
 
+static void say_ready(struct player *p) {
+    bool ready = !p->obstacles.n;
+    struct cus_json json = begin();
+    cus_json_bool(&json, "ready", ready);
+    cus_json_text(&json, "gpu", p->gpu);
+    cus_json_integer(&json, "driver", p->driver);
+    cus_json_number(&json, "ops", p->n_ops);
+    cus_json_number(&json, "launches", p->n_launches);
+    cus_json_number(&json, "steps", p->n_steps);
+    cus_json_number(&json, "memory_bytes", p->memory_bytes);
+    cus_json_number(&json, "checks", p->trace->replay.n_checks);
+    cus_json_integer(&json, "interface", cusplice_interface());
+    if (!ready) {
+        cus_json_bool(&json, "no_memory", p->no_memory);
+        notes_put(&p->obstacles, &json, "obstacles");
+    }
+    notes_put(&p->warnings, &json, "warnings");
+    end(&json);
+    fflush(stdout);
+}
+
+/* What is in the way of any replay is told before what this machine lacks. */
+static _Noreturn void fail_without_gpu(struct player *p, const char *why) {
+    enum { GRANULE = 2 << 20 };
+    p->granule = GRANULE;
+    player_look_alone(p);
+    if (!p->obstacles.n)
+        player_fail("%s", why);
+    say_ready(p);
+    _Exit(CANNOT); /* as player_fail */
+}
+
 static void find_gpu(struct player *p) {
     char error[600];
     int major = 0, minor = 0;
@@ -64,8 +96,12 @@ static void find_gpu(struct player *p) {
                                 .location.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                 .location.id = 0};
     if (!player_api_fill(error, sizeof error))
-        player_fail("%s", error);
-    player_check(player_cu.cuInit(0), "cuInit");
+        fail_without_gpu(p, error);
+    CUresult began = player_cu.cuInit(0);
+    if (began != CUDA_SUCCESS) {
+        snprintf(error, sizeof error, "cuInit: %s", player_api_error(began));
+        fail_without_gpu(p, error);
+    }
     player_check(player_cu.cuDeviceGet(&p->device, 0), "cuDeviceGet");
     player_check(player_cu.cuDeviceGetName(p->gpu, sizeof p->gpu, p->device), "cuDeviceGetName");
     player_check(player_cu.cuDeviceGetAttribute(
@@ -99,27 +135,6 @@ static void prepare(struct player *p) {
         player_load(p);
     if (!p->obstacles.n)
         player_bind(p);
-}
-
-static void say_ready(struct player *p) {
-    bool ready = !p->obstacles.n;
-    struct cus_json json = begin();
-    cus_json_bool(&json, "ready", ready);
-    cus_json_text(&json, "gpu", p->gpu);
-    cus_json_integer(&json, "driver", p->driver);
-    cus_json_number(&json, "ops", p->n_ops);
-    cus_json_number(&json, "launches", p->n_launches);
-    cus_json_number(&json, "steps", p->n_steps);
-    cus_json_number(&json, "memory_bytes", p->memory_bytes);
-    cus_json_number(&json, "checks", p->trace->replay.n_checks);
-    cus_json_integer(&json, "interface", cusplice_interface());
-    if (!ready) {
-        cus_json_bool(&json, "no_memory", p->no_memory);
-        notes_put(&p->obstacles, &json, "obstacles");
-    }
-    notes_put(&p->warnings, &json, "warnings");
-    end(&json);
-    fflush(stdout);
 }
 
 /* ---- requests ---- */

@@ -197,6 +197,8 @@ void player_check(CUresult result, const char *call);
 /* look.c: checks the trace as far as possible without a driver; makes obstacles and warnings.
  * `granule`, `capability` and `gpu` must be set. */
 void player_look(struct player *p);
+/* The same without what is compared with this GPU. */
+void player_look_alone(struct player *p);
 /* For tests: frees everything that player_look made, but not the trace. */
 void player_forget(struct player *p);
 /* Counts more host memory for `what`. Makes an obstacle if it is more than the bound. */

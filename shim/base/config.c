@@ -117,6 +117,36 @@ const char *cus_nearest(const char *word, const char *const *list) {
     return nearest;
 }
 
+/* Two letters that stand next to each other in `a` are swapped in `b`. */
+static bool is_swapped(const char *a, const char *b) {
+    size_t i = 0;
+    while (a[i] && a[i] == b[i])
+        i++;
+    return a[i] && a[i + 1] && a[i] == b[i + 1] && a[i + 1] == b[i] &&
+           strcmp(a + i + 2, b + i + 2) == 0;
+}
+
+/* One letter in three may be wrong; or the word is a beginning. */
+static bool is_near(const char *word, const char *known) {
+    size_t bytes = strlen(word);
+    unsigned wrong = bytes < 6 ? 1 : (unsigned)bytes / 3;
+    return (bytes > 1 && cus_distance(word, known) <= wrong) || is_swapped(word, known) ||
+           (bytes > 2 && strncmp(word, known, bytes) == 0);
+}
+
+const char *cus_near(const char *word, const char *const *list) {
+    const char *near = NULL;
+    unsigned best = UINT32_MAX;
+    for (; *list; list++) {
+        unsigned d = is_near(word, *list) ? cus_distance(word, *list) : UINT32_MAX;
+        if (d < best) {
+            best = d;
+            near = *list;
+        }
+    }
+    return near;
+}
+
 /* ---- files ---- */
 
 static void tell_line(struct reader *reader, const char *nearest, const char *text) {
@@ -303,10 +333,11 @@ void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *
 /* Variables that belong to no option: the kill switch, the config file, the rules, the
  * launcher's hand-shake and cache folder; also the variables of tools/setup, which this library
  * ignores. */
-static const char *const other_variables[] = {
-    "CUSPLICE",           "CUSPLICE_CONFIG",  "CUSPLICE_EAGER",
-    "CUSPLICE_HANDSHAKE", CUS_CACHE_OFFERED,  "CUSPLICE_CUDA",
-    "CUSPLICE_CACHE",     "CUSPLICE_TOOLKIT", NULL};
+static const char *const other_variables[] = {"CUSPLICE",         "CUSPLICE_CONFIG",
+                                              "CUSPLICE_EAGER",   "CUSPLICE_HANDSHAKE",
+                                              CUS_CACHE_OFFERED,  CUS_PRESETS_OFFERED,
+                                              "CUSPLICE_CUDA",    "CUSPLICE_CACHE",
+                                              "CUSPLICE_TOOLKIT", NULL};
 enum { OTHERS = sizeof other_variables / sizeof *other_variables };
 
 static void variable_of(const char *key, char *out, size_t bytes) {
@@ -372,7 +403,7 @@ static void judge_variables(cus_problem_fn *problem, void *context) {
         if (is_one_of(name, known))
             continue;
         snprintf(text, sizeof text, "no such variable");
-        tell(problem, context, name, 0, cus_nearest(name, known), text);
+        tell(problem, context, name, 0, cus_near(name, known), text);
     }
 }
 
@@ -425,17 +456,22 @@ static void read_environment(cus_setting_fn *setting, cus_problem_fn *problem, v
         struct cus_setting it = {"", "mode", "off", "CUSPLICE", 0};
         setting(context, &it); /* last, so that it overrides everything */
     } else if (kill && !is_one_of(kill, on)) {
-        tell(problem, context, "CUSPLICE", 0, cus_nearest(kill, off), "must be off or on");
+        tell(problem, context, "CUSPLICE", 0, cus_near(kill, off), "must be off or on");
     }
 }
 
 /* ---- sources ---- */
 
-/* The weakest place, so that any other one can say where the cache is, or that there is none. */
+/* The weakest place, so that any other one can say what holds, or that nothing does. */
 static void read_launcher(cus_setting_fn *setting, void *context) {
     const char *folder = secure_getenv(CUS_CACHE_OFFERED);
     if (folder && *folder == '/') {
         struct cus_setting it = {"", "cache_dir", folder, CUS_CACHE_OFFERED, 0};
+        setting(context, &it);
+    }
+    const char *presets = secure_getenv(CUS_PRESETS_OFFERED);
+    if (presets && strcmp(presets, "auto") == 0) {
+        struct cus_setting it = {"", "presets", presets, CUS_PRESETS_OFFERED, 0};
         setting(context, &it);
     }
 }

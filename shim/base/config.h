@@ -22,7 +22,7 @@ extern "C" {
 
 /* The sources of settings, weakest first. */
 enum cus_source {
-    CUS_SOURCE_LAUNCHER, /* the cache folder that `cusplice run` offers */
+    CUS_SOURCE_LAUNCHER, /* what `cusplice run` offers: a cache folder, presets by library */
     CUS_SOURCE_SYSTEM,
     CUS_SOURCE_USER,
     CUS_SOURCE_NAMED,
@@ -30,8 +30,9 @@ enum cus_source {
     CUS_SOURCES
 };
 
-/* The variable of CUS_SOURCE_LAUNCHER. */
+/* The variables of CUS_SOURCE_LAUNCHER: values of `cache_dir` and `presets`. */
 #define CUS_CACHE_OFFERED "CUSPLICE_CACHE_OFFERED"
+#define CUS_PRESETS_OFFERED "CUSPLICE_PRESETS_OFFERED"
 
 struct cus_setting {
     const char *section; /* "", "rules" or "step"; for a head never "", but "?" if unknown */
@@ -95,6 +96,9 @@ unsigned cus_distance(const char *a, const char *b);
 /* The word of the NULL-terminated list with the least edit distance from `word`. NULL only for
  * an empty list. */
 const char *cus_nearest(const char *word, const char *const *list);
+/* The same, where the word may well be meant: a slip of the keyboard or a beginning. NULL: none is
+ * that near. What people read names no other word. */
+const char *cus_near(const char *word, const char *const *list);
 
 /* True: the process has privileges that its user does not have. The environment is then ignored. */
 bool cus_config_secure(void);

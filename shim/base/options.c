@@ -18,6 +18,7 @@ enum kind {
     KIND_PROFILE,
     KIND_GRAPHS,
     KIND_PLANT,
+    KIND_PRESETS,
     KIND_UINT,
     KIND_BOOL,
     KIND_PATH,
@@ -51,7 +52,8 @@ static const char *const profiles[] = {"eager", "ignore", NULL};
 static const char *const graphs[] = {"piecewise", "full", "full_decode_only", "full_and_piecewise",
                                      NULL};
 static const char *const plants[] = {"none", "unpatched", "dropped", "swapped", NULL};
-static const char *const *const words_of[] = {modes, profiles, graphs, plants};
+static const char *const presets[] = {"off", "auto", NULL};
+static const char *const *const words_of[] = {modes, profiles, graphs, plants, presets};
 static const char *const no_words[] = {"no", "off", "false", "0", NULL};
 /* The keys of [rules] (plan/rules.c) and of [step] (plan/step_read.c), for users who forget the
  * section's head. */
@@ -116,12 +118,13 @@ static bool set_row(struct cus_options *out, const struct row *row, const char *
     case KIND_PROFILE:
     case KIND_GRAPHS:
     case KIND_PLANT:
+    case KIND_PRESETS:
         index = index_of(text, words);
         if (index >= 0) {
             *(int *)field_of(out, row) = index;
             return true;
         }
-        *nearest = cus_nearest(text, words);
+        *nearest = cus_near(text, words);
         list_words(words, allowed, sizeof allowed);
         snprintf(error, bytes, "%s = %.60s: must be one of %s", row->shown.key, text, allowed);
         return false;
@@ -171,7 +174,7 @@ static const char *nearest_key(const char *key) {
     for (unsigned i = 0; i < ROWS; i++)
         keys[i] = rows[i].shown.key;
     keys[ROWS] = NULL;
-    return cus_nearest(key, keys);
+    return cus_near(key, keys);
 }
 
 /* A good value that hardly does what is meant. */
@@ -184,8 +187,8 @@ static void judge_value(const struct row *row, const struct cus_setting *setting
     snprintf(domain, sizeof domain, "%.*s", (int)strcspn(unknown, ":"), unknown);
     snprintf(text, sizeof text, "%s = %.60s: no line has the domain '%s'", row->shown.key,
              setting->value, domain);
-    struct cus_problem it = {setting->file, setting->line, text,
-                             cus_nearest(domain, cus_log_domains), true};
+    struct cus_problem it = {setting->file, setting->line, text, cus_near(domain, cus_log_domains),
+                             true};
     problem(context, &it);
 }
 
@@ -359,6 +362,7 @@ void cus_options_allowed(unsigned index, char *out, size_t bytes) {
     case KIND_PROFILE:
     case KIND_GRAPHS:
     case KIND_PLANT:
+    case KIND_PRESETS:
         list_words(words_of[row->kind], out, bytes);
         break;
     case KIND_UINT:
@@ -384,6 +388,7 @@ void cus_options_show(const struct cus_options *options, unsigned index, char *o
     case KIND_PROFILE:
     case KIND_GRAPHS:
     case KIND_PLANT:
+    case KIND_PRESETS:
         snprintf(out, bytes, "%s", words_of[row->kind][*(const int *)field]);
         break;
     case KIND_UINT:

@@ -2,7 +2,7 @@
  * The options of a process, from one table (options.def): the struct, the parser, the environment
  * variables, the help text and config/cusplice.conf are all made from it.
  *
- * Sources, weakest first: built-in values, the cache folder that `cusplice run` offers,
+ * Sources, weakest first: built-in values, what `cusplice run` offers (a cache folder, presets),
  * /etc/cusplice.conf, $XDG_CONFIG_HOME/cusplice/cusplice.conf, the file that CUSPLICE_CONFIG names,
  * the environment (CUSPLICE_<KEY>). CUSPLICE=off sets mode = off, whatever else is set.
  */
@@ -39,12 +39,15 @@ enum cus_graphs {
 };
 /* A fault that mode verify puts into graphs, to show that it would be found. */
 enum cus_plant { CUS_PLANT_NONE, CUS_PLANT_UNPATCHED, CUS_PLANT_DROPPED, CUS_PLANT_SWAPPED };
+/* Are presets chosen by the libraries that the program loads (plan/preset_choice.h)? */
+enum cus_presets { CUS_PRESETS_OFF, CUS_PRESETS_AUTO };
 
 /* The C type of each kind of option. */
 typedef enum cus_mode cus_option_MODE;
 typedef enum cus_profile cus_option_PROFILE;
 typedef enum cus_graphs cus_option_GRAPHS;
 typedef enum cus_plant cus_option_PLANT;
+typedef enum cus_presets cus_option_PRESETS;
 typedef uint32_t cus_option_UINT;
 typedef bool cus_option_BOOL;
 typedef const char *cus_option_PATH; /* "": none is set */

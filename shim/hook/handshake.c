@@ -17,6 +17,7 @@
 #include "shim/base/file.h"
 #include "shim/base/process.h"
 #include "shim/base/process_rank.h"
+#include "shim/stats/gpus.h"
 #include "shim/stats/report.h"
 
 static char *put_text(char *at, const char *text) {
@@ -123,7 +124,11 @@ void cus_handshake_ran(uint64_t ops, uint64_t in_graphs, const struct cus_report
     uint64_t numbers[4] = {(uint64_t)(cus_process_rank() + 1), cus_process_age_ms(), ops,
                            in_graphs};
     const struct cus_report_break *top = report->n_breaks ? &report->breaks[0] : NULL;
+    uint32_t gpus[CUS_GPUS];
     char *at = text + program_name(text, 128);
+    *at++ = '\t';
+    cus_gpu_show(gpus, cus_gpus(gpus), at);
+    at += strlen(at);
     *at++ = '\t';
     *at = 0;
     if (top) {
@@ -151,6 +156,6 @@ bool cus_handshake_steps(uint64_t had, uint64_t from) {
 }
 
 void cus_handshake_found(enum cus_found what, const char *text) {
-    static const char *const states[] = {"front", "behind", "led", "passes"};
+    static const char *const states[] = {"front", "behind", "led", "passes", "presets"};
     say(states[what], NULL, 0, text);
 }

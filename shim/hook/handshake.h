@@ -10,12 +10,14 @@
  *   PID off              cuInit succeeded and the mode is off
  *   PID verified N BAD   mode verify: graph launches verified, and how many of them differed
  *   PID ran RANK MS OPS IN TEXT   with why = yes: milliseconds since the process's start, ops, ops
- *                        in graphs; TEXT is the program's name, a tab, and the costliest break
+ *                        in graphs; TEXT is the program's name, its GPU (stats/gpus.h) and the
+ *                        costliest break, with tabs between them
  *   PID exit OPS GRAPHS  ops seen; the program's own graph launches
  *   PID front FILE       another interposer stands in front of the library (hook/others.h)
  *   PID behind FILE      an interposer stands behind the library
  *   PID led FILE         an object was bound past the library, and its slots were changed
  *   PID passes WHY       the library defers nothing any more
+ *   PID presets TEXT     files of presets that loaded libraries chose, and that named a kernel
  *   PID unmet TEXT       what the user asked for and the program gave no occasion to
  *   PID steps HAD FROM   recording was to begin with step FROM; the program had so many
  */
@@ -27,7 +29,13 @@
 
 enum { CUS_HANDSHAKE_LINE = 512 }; /* a line's length in bytes, at most */
 
-enum cus_found { CUS_FOUND_FRONT, CUS_FOUND_BEHIND, CUS_FOUND_LED, CUS_FOUND_PASSES };
+enum cus_found {
+    CUS_FOUND_FRONT,
+    CUS_FOUND_BEHIND,
+    CUS_FOUND_LED,
+    CUS_FOUND_PASSES,
+    CUS_FOUND_PRESETS
+};
 
 void cus_handshake_absent(void); /* written once */
 void cus_handshake_loaded(void);

@@ -28,6 +28,7 @@
 #include "shim/hook/resolve.h"
 #include "shim/hook/runtime.h"
 #include "shim/hook/slots.h"
+#include "shim/plan/preset_choice.h"
 #include "shim/stats/stats_json.h"
 #include "shim/stream/engine.h"
 #include "shim/trace/record.h"
@@ -134,6 +135,12 @@ static void say_unmet(const char *text) {
         cus_log(CUS_WARN, "rules", "%s", text);
 }
 
+static void say_presets(void) {
+    char held[480]; /* a line of the hand-shake has room for it */
+    if (cus_preset_held(held, sizeof held))
+        cus_handshake_found(CUS_FOUND_PRESETS, held);
+}
+
 static void say_missed(void) {
     uint64_t had, from;
     if (cus_record_began_late(&had, &from) && !cus_handshake_steps(had, from) && had <= from)
@@ -168,6 +175,7 @@ static void at_exit(void) {
     write_stats(true);
     if (ops_of(&last))
         cus_engine_unmet(say_unmet);
+    say_presets();
     uint64_t verified, different;
     if (cus_engine_verify_end(&verified, &different))
         cus_handshake_verified(verified, different);

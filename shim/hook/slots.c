@@ -24,6 +24,7 @@
 #include "shim/hook/handshake.h"
 #include "shim/hook/real.h"
 #include "shim/hook/resolve.h"
+#include "shim/plan/preset_choice.h"
 #include "shim/stream/state.h"
 
 #include "shim/base/forbid.h"
@@ -242,6 +243,7 @@ static void note_led(struct look *look, const struct dl_phdr_info *info) {
 static void look_at(struct look *look, const struct dl_phdr_info *info) {
     struct around around = {0};
     const char *route = cus_routes_see(info->dlpi_name);
+    cus_preset_see(info->dlpi_name);
     if (route)
         look->why = route;
     if (!CUS_HAZARD(G1) || is_left_alone(info) || !cus_elf_read(info, &around.object))
@@ -322,6 +324,7 @@ const char *cus_slots_look(bool from_open) {
     const char *why = NULL;
     while (!look_once(from_open, &why))
         ;
+    cus_preset_choose();
     errno = error;
     return why;
 }

@@ -13,7 +13,7 @@ static const struct cus_call_name calls[] = {
 #include "shim/api/cuda_api.def"
 };
 
-/* The symbols alone, as cus_nearest takes them. */
+/* The symbols alone, as cus_near takes them. */
 static const char *const symbols[] = {
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) #symbol,
 #include "shim/api/cuda_api.def"
@@ -32,5 +32,5 @@ bool cus_calls_ruled(const struct cus_call_name *call) {
 }
 
 const char *cus_calls_nearest(const char *word) {
-    return cus_nearest(word, symbols);
+    return cus_near(word, symbols);
 }

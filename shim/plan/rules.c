@@ -1,6 +1,7 @@
 /*
- * The lists of rules and steps. Loaded once, on the thread that asks first, and frozen then.
- * Deciding walks a list without a lock, once per function.
+ * The lists of rules and steps. Loaded once, on the thread that asks first. Afterwards rules come
+ * only at the end of their list, so that the index of a rule stays. Deciding walks a list without a
+ * lock, once per function.
  */
 #include "shim/plan/rules.h"
 
@@ -19,8 +20,8 @@ struct entry {
     struct cus_rule shown;
     struct cus_pattern *pattern;
     char *file;
-    bool matched; /* atomic: a kernel that it matches came */
-    struct entry *next;
+    bool matched;       /* atomic: a kernel that it matches came */
+    struct entry *next; /* atomic */
 };
 
 struct step {
@@ -32,10 +33,11 @@ struct step {
 };
 
 struct cus_rules {
-    unsigned count, steps;
-    unsigned sorts; /* one bit for each enum cus_pattern_sort in the rules */
-    struct entry *first;
-    struct entry **end; /* where the next entry is linked */
+    unsigned count;      /* atomic */
+    unsigned sorts;      /* atomic: one bit for each enum cus_pattern_sort in the rules */
+    struct entry *first; /* atomic */
+    struct entry **end;  /* where the next entry is linked */
+    unsigned steps;
     struct step *first_step;
     struct step **end_step;
 };
@@ -52,8 +54,12 @@ const char *cus_policy_name(enum cus_policy policy) {
 struct load {
     struct cus_rules *rules;
     enum cus_source source;
-    const char *file; /* of the rule before; only compared */
-    bool preset;      /* it is a preset */
+    const char *file;      /* of the rule before; only compared */
+    bool preset;           /* it is a preset */
+    const char *chosen_by; /* as in struct cus_rule */
+    /* While a preset is added: the rules of this file were there before. */
+    const char *of_file; /* only compared */
+    bool known;
     cus_problem_fn *problem;
     void *context;
     int problems;
@@ -131,19 +137,26 @@ static bool may_match(struct load *load, const struct cus_setting *setting) {
     return !refused;
 }
 
+/* NULL: there is none. */
+static struct entry *follow(struct entry *const *link) {
+    return __atomic_load_n(link, __ATOMIC_ACQUIRE);
+}
+
 static void append_rule(struct load *load, const struct cus_setting *setting, struct entry *entry) {
-    load->rules->sorts |= 1u << cus_pattern_sort_of(entry->pattern);
+    struct cus_rules *rules = load->rules;
+    __atomic_fetch_or(&rules->sorts, 1u << cus_pattern_sort_of(entry->pattern), __ATOMIC_RELAXED);
     entry->shown.pattern = cus_pattern_text(entry->pattern);
     entry->shown.file = entry->file;
     entry->shown.line = setting->line;
     entry->shown.source = load->source;
+    entry->shown.chosen_by = load->chosen_by;
     if (setting->line && load->file != setting->file)
         load->preset = cus_preset_is(setting->file);
     load->file = setting->line ? setting->file : NULL;
     entry->shown.preset = setting->line && load->preset;
-    *load->rules->end = entry;
-    load->rules->end = &entry->next;
-    load->rules->count++;
+    __atomic_store_n(rules->end, entry, __ATOMIC_RELEASE);
+    rules->end = &entry->next;
+    __atomic_fetch_add(&rules->count, 1, __ATOMIC_RELEASE);
 }
 
 static void add_rule(struct load *load, const struct cus_setting *setting, enum cus_policy policy) {
@@ -188,7 +201,7 @@ static void load_rule(struct load *load, const struct cus_setting *setting) {
                  setting->key);
     } else {
         snprintf(text, sizeof text, "unknown kind of rule '%.60s'", setting->key);
-        nearest = cus_nearest(setting->key, policies);
+        nearest = cus_near(setting->key, policies);
     }
     tell(load, setting, nearest, text);
 }
@@ -266,7 +279,7 @@ static void tell_step_key(struct load *load, const struct cus_setting *setting) 
         snprintf(text, sizeof text, "'%s' is a rule: it belongs below [rules]", setting->key);
     } else {
         snprintf(text, sizeof text, "unknown key '%.60s'", setting->key);
-        nearest = cus_nearest(setting->key, cus_step_keys);
+        nearest = cus_near(setting->key, cus_step_keys);
     }
     tell_step(load, setting, nearest, text);
 }
@@ -310,6 +323,26 @@ static void load_step(struct load *load, const struct cus_setting *setting) {
     else if (!cus_step_set(&step->shown, (enum cus_step_key)key, setting->value, error,
                            sizeof error, &nearest))
         tell_step(load, setting, nearest, error);
+}
+
+/* ---- a preset that a library chooses ---- */
+
+static bool has_file(const struct cus_rules *rules, const char *file) {
+    for (const struct entry *entry = follow(&rules->first); entry; entry = follow(&entry->next))
+        if (strcmp(entry->shown.file, file) == 0)
+            return true;
+    return false;
+}
+
+static void load_from_preset(void *context, const struct cus_setting *setting) {
+    struct load *load = context;
+    if (!setting->key || strcmp(setting->section, "rules") != 0)
+        return;
+    if (load->of_file != setting->file)
+        load->known = has_file(load->rules, setting->file);
+    load->of_file = setting->file;
+    if (!load->known)
+        load_rule(load, setting);
 }
 
 /* ---- files ---- */
@@ -393,7 +426,8 @@ struct cus_verdict cus_rules_ask(const struct cus_rules *rules, const struct cus
                                  int behind) {
     struct cus_verdict verdict = {CUS_POLICY_GRAPH, -1};
     int at = 0;
-    for (const struct entry *entry = rules->first; entry; entry = entry->next, at++)
+    for (const struct entry *entry = follow(&rules->first); entry;
+         entry = follow(&entry->next), at++)
         if (at > behind && matches(entry->pattern, subject)) {
             verdict.policy = entry->shown.policy;
             verdict.rule = at;
@@ -408,7 +442,7 @@ struct cus_verdict cus_rules_decide(const struct cus_rules *rules, const char *m
 }
 
 bool cus_rules_have(const struct cus_rules *rules, enum cus_pattern_sort sort) {
-    return rules->sorts >> sort & 1;
+    return __atomic_load_n(&rules->sorts, __ATOMIC_RELAXED) >> sort & 1;
 }
 
 const struct cus_step_rule *cus_rules_step_of(const struct cus_rules *rules,
@@ -434,20 +468,25 @@ bool cus_rules_step_matched(const struct cus_rules *rules, unsigned index) {
 }
 
 void cus_rules_note(const struct cus_rules *rules, const struct cus_subject *subject) {
-    for (struct entry *entry = rules->first; entry; entry = entry->next)
+    for (struct entry *entry = follow(&rules->first); entry; entry = follow(&entry->next))
         if (!__atomic_load_n(&entry->matched, __ATOMIC_RELAXED) && matches(entry->pattern, subject))
             __atomic_store_n(&entry->matched, true, __ATOMIC_RELAXED);
 }
 
-bool cus_rules_matched(const struct cus_rules *rules, unsigned index) {
-    const struct entry *entry = rules->first;
+static const struct entry *entry_at(const struct cus_rules *rules, unsigned index) {
+    const struct entry *entry = follow(&rules->first);
     while (entry && index--)
-        entry = entry->next;
+        entry = follow(&entry->next);
+    return entry;
+}
+
+bool cus_rules_matched(const struct cus_rules *rules, unsigned index) {
+    const struct entry *entry = entry_at(rules, index);
     return entry && __atomic_load_n(&entry->matched, __ATOMIC_RELAXED);
 }
 
 unsigned cus_rules_count(const struct cus_rules *rules) {
-    return rules->count;
+    return __atomic_load_n(&rules->count, __ATOMIC_ACQUIRE);
 }
 
 unsigned cus_rules_steps(const struct cus_rules *rules) {
@@ -462,9 +501,7 @@ const struct cus_step_rule *cus_rules_step_get(const struct cus_rules *rules, un
 }
 
 const struct cus_rule *cus_rules_get(const struct cus_rules *rules, unsigned index) {
-    const struct entry *entry = rules->first;
-    while (entry && index--)
-        entry = entry->next;
+    const struct entry *entry = entry_at(rules, index);
     return entry ? &entry->shown : NULL;
 }
 
@@ -486,6 +523,8 @@ const struct cus_rules *cus_rules(void) {
     struct cus_rules *mine = cus_rules_load(secure, NULL, NULL, &problems);
     if (!mine)
         mine = &none;
+    else if (cus_options()->presets == CUS_PRESETS_AUTO)
+        mine->sorts |= 1u << CUS_PATTERN_LIB; /* rules may come for code that is loaded before */
     if (__atomic_compare_exchange_n(&loaded, &rules, mine, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_ACQUIRE)) {
         if (problems)
@@ -498,6 +537,19 @@ const struct cus_rules *cus_rules(void) {
     return rules;
 }
 
+bool cus_rules_add_preset(const char *path, const char *library) {
+    struct cus_rules *rules = (struct cus_rules *)cus_rules();
+    struct load load = {.rules = rules,
+                        .source = CUS_SOURCE_LAUNCHER,
+                        .chosen_by = library,
+                        .problem = cus_problem_warn};
+    unsigned before = cus_rules_count(rules);
+    if (rules == &none)
+        return false;
+    cus_config_read_named(path, true, load_from_preset, cus_problem_warn, &load);
+    return cus_rules_count(rules) > before;
+}
+
 void cus_rules_drop(void) {
     if (loaded != &none)
         cus_rules_free(loaded);
@@ -508,7 +560,8 @@ void cus_rules_announce(void) {
     enum cus_mode mode = cus_options()->mode, graphs = cus_options_graphs(cus_options());
     if (mode < CUS_MODE_PIECEWISE || (graphs == CUS_MODE_FULL_DECODE_ONLY && !cus_rules()->steps))
         return;
-    for (const struct entry *entry = cus_rules()->first; entry; entry = entry->next)
+    for (const struct entry *entry = follow(&cus_rules()->first); entry;
+         entry = follow(&entry->next))
         if (entry->shown.policy != CUS_POLICY_GRAPH)
             return;
     CUS_LOG_ONCE(CUS_WARN, "rules", "no eager rule: every kernel may be put into a graph (mode %s)",

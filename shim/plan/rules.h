@@ -12,7 +12,8 @@
  * see plan/pattern.h.
  * Order: CUSPLICE_EAGER ("p1;p2"), the files of CUSPLICE_CONFIG from the last one on, the user's
  * file, the system's file; each in front of those that it includes; within a file, as written. The
- * [step] sections (plan/step.h) of the files are read in the same order.
+ * [step] sections (plan/step.h) of the files are read in the same order. Behind them come the
+ * presets that libraries choose (plan/preset_choice.h), in the order in which they are chosen.
  */
 #ifndef CUSPLICE_PLAN_RULES_H
 #define CUSPLICE_PLAN_RULES_H
@@ -41,7 +42,7 @@ struct cus_verdict {
 };
 
 struct cus_step_rule;
-struct cus_rules; /* opaque, frozen once loaded */
+struct cus_rules; /* opaque; once loaded, rules are only added at the end */
 
 /* The rules of this process, loaded by the first call. Never NULL, never fails: a bad rule is
  * skipped with one warning. */
@@ -88,6 +89,10 @@ unsigned cus_rules_steps(const struct cus_rules *rules);
 /* Called once when the engine starts: warns if no rule at all keeps a kernel out of graphs, in a
  * mode that makes them. */
 void cus_rules_announce(void);
+/* Adds the rules of a preset, and of those that it includes, behind all others, for a library.
+ * Files whose rules are there already are left out. False: there was nothing to add. One thread at
+ * a time, beside any number that ask. `library` must stay valid. */
+bool cus_rules_add_preset(const char *path, const char *library);
 /* Forgets the rules of this process: the next call of cus_rules loads them anew. For
  * cus_engine_end. */
 void cus_rules_drop(void);
@@ -101,6 +106,8 @@ struct cus_rule {
     int line;         /* 0: the environment */
     enum cus_source source;
     bool preset; /* it is from a preset */
+    const char
+        *chosen_by; /* the library that chose the preset, "lib/libnccl.so.2"; NULL: none did */
 };
 /* NULL behind the last. */
 const struct cus_rule *cus_rules_get(const struct cus_rules *rules, unsigned index);

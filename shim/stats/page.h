@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "shim/base/file.h"
+#include "shim/stats/gpus.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,7 +21,7 @@ extern "C" {
 #define CUS_PAGE_MAGIC "cusplice live\n"
 
 enum {
-    CUS_PAGE_VERSION = 1,
+    CUS_PAGE_VERSION = 2,
     CUS_PAGE_BYTES = 8192,
     CUS_PAGE_BREAKS = 10,
     CUS_PAGE_NAME = 96,
@@ -43,6 +44,7 @@ struct cus_page_facts {
     uint64_t launch_ns, graph_ns;
     uint32_t n_breaks, more_breaks;
     char mode[32];
+    char gpu[CUS_GPU_TEXT];
     struct cus_page_break breaks[CUS_PAGE_BREAKS];
 };
 

@@ -20,6 +20,7 @@
 #include "shim/base/process.h"
 #include "shim/base/process_rank.h"
 #include "shim/base/version.h"
+#include "shim/stats/gpus.h"
 
 static const char *const cause_keys[] = {
 #define CUS_CAUSE(id, key) key,
@@ -217,6 +218,18 @@ static void put_report(struct cus_json *w, const struct cus_report *report) {
         put_cache(w, &report->cache);
 }
 
+static void put_gpus(struct cus_json *w) {
+    uint32_t gpus[CUS_GPUS];
+    char text[CUS_GPU_TEXT];
+    unsigned n = cus_gpus(gpus);
+    cus_json_open(w, "gpus", '[');
+    for (unsigned i = 0; i < n; i++) {
+        cus_gpu_show(&gpus[i], 1, text);
+        cus_json_text(w, NULL, text);
+    }
+    cus_json_close(w, ']');
+}
+
 static void put_all(struct cus_json *w, const struct cus_counters *c,
                     const char *(*api_name)(unsigned row), const struct cus_stats_facts *facts) {
     char exe[4096];
@@ -227,6 +240,7 @@ static void put_all(struct cus_json *w, const struct cus_counters *c,
     cus_json_number(w, "pid", (uint64_t)(facts->pid ? facts->pid : (long)getpid()));
     if (cus_process_rank() >= 0)
         cus_json_number(w, "rank", (uint64_t)cus_process_rank());
+    put_gpus(w);
     cus_json_number(w, "ran_ms", cus_process_age_ms());
     cus_json_text(w, "exe", facts->exe ? facts->exe : exe);
     cus_json_text(w, "mode", facts->mode ? facts->mode : "");

@@ -9,7 +9,9 @@
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
+#include "shim/plan/preset_choice.h"
 #include "shim/plan/rules.h"
+#include "shim/stats/gpus.h"
 #include "shim/stats/tally.h"
 #include "shim/stream/access.h"
 #include "shim/stream/advice.h"
@@ -80,6 +82,8 @@ void cus_engine_end(void) {
     cus_exit_drop();
 
     cus_tally_drop();
+    cus_gpus_drop();
+    cus_preset_drop();
     cus_rules_drop();
     cus_options_drop();
     cus_log_drop();

@@ -172,6 +172,8 @@ static bool answer(void) {
     };
     for (unsigned type = 0; type < CUS_OP_TYPES; type++)
         facts.ops += sum.ops[type];
+    uint32_t gpus[CUS_GPUS];
+    cus_gpu_show(gpus, cus_gpus(gpus), facts.gpu);
     snprintf(facts.mode, sizeof facts.mode, "%s", cus_mode_name(cus_options()->mode));
     cus_report_breaks(&report, &sum, let_pass, cus_api_name);
     fill_breaks(&facts, &report);

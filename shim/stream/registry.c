@@ -14,6 +14,7 @@
 #include "shim/base/mem.h"
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
+#include "shim/stats/gpus.h"
 #include "shim/stream/advice.h"
 #include "shim/stream/branches.h"
 #include "shim/stream/building.h"
@@ -140,6 +141,23 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     cus_engine_unlock(engine);
 }
 
+/* Context current. */
+static void note_gpu(struct cus_context *context) {
+    static const CUdevice_attribute asked[] = {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
+                                               CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
+                                               CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID};
+    const struct cus_driver *driver = cus_process.driver;
+    int values[3];
+    CUdevice device;
+    if (__atomic_exchange_n(&context->gpu_noted, true, __ATOMIC_RELAXED) ||
+        !driver->cuDeviceGetAttribute || driver->cuCtxGetDevice(&device) != CUDA_SUCCESS)
+        return;
+    for (unsigned i = 0; i < 3; i++)
+        if (driver->cuDeviceGetAttribute(&values[i], asked[i], device) != CUDA_SUCCESS)
+            return;
+    cus_gpu_note(cus_gpu_of(values[0], values[1], values[2]));
+}
+
 /* Makes an engine for the stream. The driver is only asked for the stream's flags and identity, so
  * nothing of the program changes. */
 static struct cus_engine *make_engine(struct cus_context *context, CUstream handle) {
@@ -147,6 +165,7 @@ static struct cus_engine *make_engine(struct cus_context *context, CUstream hand
     struct cus_engine *engine = NULL;
     unsigned flags = 0;
     struct cus_relaxed relaxed = cus_relax(driver);
+    note_gpu(context);
     if (driver->cuStreamGetFlags(handle, &flags) == CUDA_SUCCESS &&
         !(CUS_HAZARD(B10) && is_green(handle)) &&
         (!CUS_HAZARD(A27) || cus_options()->trust_driver || !cus_graphs_hang(context)) &&

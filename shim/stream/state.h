@@ -63,6 +63,7 @@ struct cus_context {
     int hangs;              /* atomic: do graphs hang on this GPU? 0: not asked yet (hangs.c) */
     int pageable; /* atomic: may kernels access pageable memory? 0: not asked yet; 1: no; 2: yes */
     bool legacy_attributes; /* atomic: the program has set attributes of the legacy stream */
+    bool gpu_noted;         /* atomic: stats/gpus.h has its GPU */
     uint64_t gpu;           /* atomic: hash of the GPU's model (advice.c); 0: not asked yet */
     /* Build lock: what is free in the driver's pools, so that this library can take it without a
      * wait (room.c). */

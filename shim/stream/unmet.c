@@ -77,7 +77,7 @@ static void judge_files(struct unmet *it, const struct cus_rules *rules, bool ot
     for (unsigned i = 0; (rule = cus_rules_get(rules, i)); i++) {
         if (rule->source == CUS_SOURCE_NAMED)
             add(rule->preset ? &presets : &own, rule, cus_rules_matched(rules, i));
-        else if (rule->source != CUS_SOURCE_ENVIRONMENT)
+        else if (rule->source != CUS_SOURCE_ENVIRONMENT && !rule->chosen_by)
             add(&standing, rule, cus_rules_matched(rules, i));
     }
     group = own.n ? &own : presets.n ? &presets : &standing;

@@ -286,7 +286,7 @@ struct cst_launch {
     uint32_t patched;  /* number of nodes */
     uint32_t host_ns;  /* for patching and launching */
     uint32_t build_ns; /* for building; 0: the graph was not built now */
-    uint32_t bytes;    /* of the graph if it was built now: an estimate */
+    uint32_t bytes;    /* of the graph: an estimate. May be 0 unless it was built now */
 };
 
 /* Of the thread's next CST_FLUSH or CST_LAUNCH, `n` ops are the oldest deferred ones of this other

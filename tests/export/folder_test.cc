@@ -78,6 +78,53 @@ TEST(Folder, IsATableWithARowForEachProcess) {
                      "10,4000,prog,0,2,50,1,rule: never_defer,rank-10.pid-4000.cst\n");
 }
 
+const char kFields[] =
+    "rank_a,rank_b,program,ops_a,ops_b,share_a,share_b,graphs_a,graphs_b,steps_a,"
+    "steps_b,steps_aligned,gained,lost,step_avg_a_ns,step_avg_b_ns,in,trace_a,"
+    "trace_b";
+
+Result Diff(const Strings &folders) {
+    Strings all = {"diff", "--format", "csv", "--fields", kFields};
+    all.insert(all.end(), folders.begin(), folders.end());
+    return Cusplice(all);
+}
+
+TEST(Folder, IsComparedWithAnotherRankByRank) {
+    std::string other = Path("other");
+    if (mkdir(other.c_str(), 0700) == 0) {
+        OfRun(other + "/rank-2.pid-1.cst", 100, R"({"pid":1,"rank":2,"exe":"/b/prog"})");
+        OfRun(other + "/rank-3.pid-2.cst", 100, R"({"pid":2,"rank":3,"exe":"/b/more"})");
+        // Both launches by themselves, and slower.
+        Maker m(other + "/pid-9.cst");
+        m.Facts(R"({"pid":9,"exe":"/b/o"})");
+        uint32_t main = m.Thread(4000, "main"), s1 = m.Stream(), scaled = m.Kernel(kScaled);
+        m.Op(100, main, s1, scaled, {4, 1, 1, 32, 1, 1, 0}, CST_EAGER, 200);
+        m.Op(5100, main, s1, scaled, {4, 1, 1, 32, 1, 1, 0}, CST_EAGER, 200);
+        m.Close();
+    }
+    Result r = Diff({TheRun(), other});
+    EXPECT_EQ(r.err, "");
+    EXPECT_EQ(r.out, std::string(kFields) +
+                         "\n"
+                         ",3,more,,2,,50,,1,,1,,,,,,B,,rank-3.pid-2.cst\n"
+                         "-1,-1,o,2,2,50,0,1,0,1,1,1,0,1,1100,5200,both,pid-7.cst,pid-9.cst\n"
+                         "2,2,prog,2,2,50,50,1,1,1,1,1,0,0,1100,1100,both,rank-2.pid-4000.cst,"
+                         "rank-2.pid-1.cst\n"
+                         "10,,prog,2,,50,,1,,1,,,,,,,A,rank-10.pid-4000.cst,\n");
+    Result back =
+        Cusplice({"diff", "--format", "csv", "--fields", "rank_a,gained,lost", other, TheRun()});
+    EXPECT_TRUE(Has(back.out, "\n-1,1,0\n")) << back.out;
+}
+
+TEST(Folder, AloneIsComparedWithItsFirstProcess) {
+    Result r = Cusplice({"diff", "--format", "csv", "--fields",
+                         "rank_a,rank_b,in,steps_aligned,trace_a,trace_b", TheRun()});
+    EXPECT_EQ(r.err, "");
+    EXPECT_EQ(r.out, "rank_a,rank_b,in,steps_aligned,trace_a,trace_b\n"
+                     "-1,2,both,1,pid-7.cst,rank-2.pid-4000.cst\n"
+                     "-1,10,both,1,pid-7.cst,rank-10.pid-4000.cst\n");
+}
+
 TEST(Folder, OfAStrangerShowsNothingThatATerminalObeys) {
     std::string folder = Path("strange"), out = Path("strange.json");
     ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
@@ -94,12 +141,14 @@ TEST(Folder, OfAStrangerShowsNothingThatATerminalObeys) {
 }
 
 TEST(Folder, ThatHoldsNoTraceOrABadOneIsRefusedAndNothingIsLeft) {
-    std::string empty = Path("empty"), bad = Path("bad"), far = Path("far"), out = Path("none");
-    for (const std::string &folder : {empty, bad, far})
+    std::string empty = Path("empty"), bad = Path("bad"), far = Path("far"), out = Path("none"),
+                one = Path("one");
+    for (const std::string &folder : {empty, bad, far, one})
         mkdir(folder.c_str(), 0700);
     OfRun(bad + "/a.cst", 5000, "{}");
     WriteAll(bad + "/b.cst", "what is this?");
     OfRun(far + "/a.cst", 5000, "{}");
+    OfRun(one + "/a.cst", 5000, "{}");
     OfRun(far + "/b.cst", uint64_t{1} << 54, "{}");
     const struct {
         Strings arguments;
@@ -115,6 +164,15 @@ TEST(Folder, ThatHoldsNoTraceOrABadOneIsRefusedAndNothingIsLeft) {
         {{"export", "--perfetto", out, "--sqlite", out, TheRun()}, 2, "with --perfetto alone"},
         {{"export", "--force", "--perfetto", TheRun() + "/pid-7.cst", TheRun()}, 1, "pid-7.cst"},
         {{"report", "kernels", TheRun()}, 2, "more than is expected"},
+        {{"diff", empty}, 1, empty + ": no trace (*.cst) is in it"},
+        {{"diff", TheRun(), bad}, 1, bad + "/b.cst"},
+        {{"diff", TheRun(), TheRun() + "/pid-7.cst"},
+         2,
+         "/pid-7.cst: a folder is compared with a folder"},
+        {{"diff", TheRun(), TheRun(), far}, 2, "more than is expected"},
+        {{"diff", "--by", "steps", TheRun()}, 2, "--by"},
+        {{"diff", one}, 1, one + ": there is one trace in it"},
+        {{"diff", TheRun() + "/pid-7.cst"}, 2, "trace B is missing"},
     };
     for (const auto &refusal : refusals) {
         Result r = Cusplice(refusal.arguments);

@@ -148,6 +148,9 @@ const first = strip.ops[0];
 told.usedTip = page.opLines(first).join("|");
 told.usedGpu = page.opLines(page.d.gpuOf.indexOf(5)).join("|");
 told.usedBuilt = page.opLines(strip.ops[10]).join("|");
+page.d.outPatched[0] = 1; // of an exact launch
+told.usedExact = `${outText(page.d, 0)}; ${outClass(page.d, 0) === PATCHED}`;
+told.usedWide = [...document.querySelectorAll(".table")].filter((t) => t.scrollWidth > t.clientWidth).map((t) => t.id).join();
 told.usedWhy = page.opLines(strip.ops.find((op) => page.d.opAlone[op])).join("|");
 }</script></body>)js";
 
@@ -168,6 +171,7 @@ TEST_F(Chromium, ShowsWhatTheReportsSayWithAndWithoutANetwork) {
     EXPECT_EQ(offline.data["cells"], "16");
     EXPECT_EQ(offline.data["step-in-graphs"], "12");
     EXPECT_EQ(offline.data["step-graphs"], "3");
+    EXPECT_EQ(offline.dom.find("<dt>steps</dt>"), std::string::npos) << "an empty list is no fact";
     EXPECT_NE(offline.dom.find("<dd>mode"), 0u);
     EXPECT_NE(offline.dom.find("<dd>warmup = 7</dd>"), std::string::npos);
     EXPECT_NE(offline.dom.find("<dd>2023-11-14 22:13:20 UTC</dd>"), std::string::npos);
@@ -199,6 +203,8 @@ TEST_F(Chromium, CanBeUsed) {
     Rendered rendered = Render(used, true), empty = other.get();
     EXPECT_EQ(empty.data["ready"], "yes") << empty.data["error"];
     EXPECT_EQ(empty.data["ops"], "0");
+    EXPECT_NE(empty.dom.find("<dd>2023-11-14 22:13:20 UTC</dd>"), std::string::npos)
+        << "that of the recording, since there is no first event";
     EXPECT_EQ(empty.console, "");
     auto data = rendered.data;
     EXPECT_EQ(data.count("error"), 0u) << data["error"];
@@ -225,6 +231,11 @@ TEST_F(Chromium, CanBeUsed) {
     EXPECT_NE(data["used-built"].find("|graph of 4 ops, built in 3.46\xe2\x80\x89s: segment 3"),
               std::string::npos)
         << data["used-built"];
+    EXPECT_NE(data["used-exact"].find("graph of 4 ops, 1 node patched: segment 1"),
+              std::string::npos)
+        << data["used-exact"];
+    EXPECT_NE(data["used-exact"].find("; true"), std::string::npos) << "and is coloured so";
+    EXPECT_EQ(data["used-wide"], "") << "tables with columns off the screen";
     EXPECT_NE(data["used-why"].find("|eager: rule (never_defer): a never_defer rule names it"),
               std::string::npos)
         << data["used-why"];

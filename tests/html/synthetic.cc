@@ -32,7 +32,8 @@ struct Writer {
 // What the library's own options are as built in, but for one; and a program's hostile argument.
 const char kFacts[] =
     "{\"cusplice\": \"0.1.0\", \"argv\": [\"prog\", \"</script><b>\\\"&'\"], \"gpu\": \"H<200>\","
-    " \"driver\": 13000, \"clock\": {\"monotonic_ns\": 0, \"realtime_ns\": 1700000000000000000},"
+    " \"driver\": 13000, \"steps\": [], \"clock\": {\"monotonic_ns\": 4000000, \"realtime_ns\": "
+    "1700000000000000000},"
     " \"options\": {\"mode\": \"piecewise\", \"warmup\": \"7\"}, \"__proto__\": \"text\"}";
 
 } // namespace

@@ -151,7 +151,7 @@ Result Tree(const Strings &says, const Strings &options = {"--why"}, Environment
 
 std::string Ran(int rank, int ops, int in_graphs, const std::string &top = "gemm: a rule") {
     return "loaded,on " + std::to_string(rank + 1) + ",ran " + std::to_string(rank + 1) + " 1500 " +
-           std::to_string(ops) + " " + std::to_string(in_graphs) + " prog\t" + top + ",exit " +
+           std::to_string(ops) + " " + std::to_string(in_graphs) + " prog\t1b:00.0 +7\t" + top + ",exit " +
            std::to_string(ops) + " 0";
 }
 
@@ -170,7 +170,7 @@ TEST(RunTable, HasARowForEachProcessByRank) {
     ASSERT_NE(none, std::string::npos) << r.err;
     EXPECT_LT(two, ten) << r.err;
     EXPECT_LT(ten, none) << r.err;
-    EXPECT_TRUE(Has(r.err, "  prog                       20      25.0 %       1.5  gemm: a rule\n"))
+    EXPECT_TRUE(Has(r.err, "  1b:00.0 +7  prog                       20      25.0 %       1.5  gemm: a rule\n"))
         << r.err;
     EXPECT_TRUE(Has(r.err, "which launched most, follows")) << r.err;
 }
@@ -192,9 +192,9 @@ TEST(RunTable, IsBounded) {
     EXPECT_FALSE(Has(r.err, "\n      64 ")) << r.err;
     EXPECT_EQ(Lines(r.err), 2u + 64 + 1);
     std::string many =
-        "on 1,exit 0 0,on 1,ran 1 1 1 1 p\tb,exit 1 0"; // one process says it for 1100
+        "on 1,exit 0 0,on 1,ran 1 1 1 1 p\t-\tb,exit 1 0"; // one process says it for 1100
     for (int i = 0; i < 1099; i++)
-        many += ",on 1,ran 1 1 1 1 p\tb,exit 1 0";
+        many += ",on 1,ran 1 1 1 1 p\t-\tb,exit 1 0";
     r = Tree({many}, {"--why", "--set", "why_file=/dev/null"});
     EXPECT_TRUE(Has(r.err, "cusplice: 1100 processes\n")) << r.err.substr(0, 200);
     EXPECT_TRUE(Has(r.err, "\n  and 1036 more\n")) << r.err;
@@ -210,7 +210,7 @@ TEST(RunTable, TellsOfThoseThatWereKilled) {
 
 TEST(RunTable, ShowsWhatATerminalObeysToNobody) {
     Result r = Tree({Ran(0, 10, 5, "\x1b]0;x\x07"), Ran(1, 10, 5, std::string(300, 'y')),
-                     "on 1,ran 1 x y z,ran 1000002 1 1 1 p\tb,ran,exit,-5 on,exit 1 0"});
+                     "on 1,ran 1 x y z,ran 1000002 1 1 1 p\t-\tb,ran,exit,-5 on,exit 1 0"});
     EXPECT_FALSE(Has(r.err, "\x1b")) << r.err;
     EXPECT_TRUE(Has(r.err, "?]0;x?\n")) << r.err;
     EXPECT_TRUE(Has(r.err, std::string(150, 'y')) && !Has(r.err, std::string(160, 'y'))) << r.err;

@@ -1,4 +1,5 @@
-// Promise: files that verbs make from a trace are as private as the trace, and never replace it.
+// Promise: files that verbs make from a trace are as private as the trace. They never replace what
+// they are made from, nor each other.
 #include <sys/stat.h>
 
 #include "tests/launcher/traces.h"
@@ -68,23 +69,92 @@ TEST(Modes, OutputsHaveTheModeOfTheirInput) {
 TEST(Modes, TheInputIsNotReplacedByForceEither) {
     std::string trace = Copy("in.cst", 0600), database = Database(trace, 0600);
     std::string before = ReadFile(trace), before_database = ReadFile(database);
-    std::string link = Folder() + "/link";
-    unlink(link.c_str());
+    std::string soft = Folder() + "/link", hard = Folder() + "/hard";
     for (const auto &verb : kVerbs) {
-        if (verb.first[0] == "trim")
-            continue; // it replaces nothing
         std::string in = verb.first[0] == "import" ? database : trace;
-        unlink(link.c_str());
-        ASSERT_EQ(symlink(in.c_str(), link.c_str()), 0);
-        for (const std::string &out : {in, link}) {
-            Strings arguments = Arguments(verb, in, out);
-            arguments.insert(arguments.begin() + 1, "--force");
-            EXPECT_TRUE(Has(Fails(1, arguments), "it is what is read: name another file"))
-                << verb.first[1];
-        }
+        unlink(soft.c_str());
+        unlink(hard.c_str());
+        ASSERT_EQ(symlink(in.c_str(), soft.c_str()), 0);
+        ASSERT_EQ(link(in.c_str(), hard.c_str()), 0);
+        for (const std::string &out : {in, soft, hard, Folder() + "/./" + in.substr(in.rfind('/'))})
+            for (bool force : {false, true}) {
+                Strings arguments = Arguments(verb, in, out);
+                if (force && verb.first[0] == "trim")
+                    continue; // it never replaces a file
+                if (force)
+                    arguments.insert(arguments.begin() + 1, "--force");
+                EXPECT_TRUE(Has(Fails(1, arguments), "is what is read: name another file"))
+                    << verb.first[1] << " " << out;
+            }
     }
+    unlink(hard.c_str());
     EXPECT_EQ(ReadFile(trace), before);
     EXPECT_EQ(ReadFile(database), before_database);
+}
+
+// What a killed program left is FILE.partial, and a trim of it to FILE would begin with that name.
+TEST(Modes, APartialFileIsAnInputToo) {
+    std::string out = Folder() + "/whole.cst", partial = out + ".partial";
+    unlink(out.c_str());
+    WriteAll(partial, ReadFile(golden));
+    EXPECT_TRUE(Has(Fails(1, {"trim", "--pack", "-o", out, partial}),
+                    out + ": it, or " + out + ".partial, is what is read: name another file"));
+    EXPECT_EQ(ReadFile(partial), ReadFile(golden));
+    EXPECT_NE(access(out.c_str(), F_OK), 0);
+    unlink(partial.c_str());
+}
+
+TEST(Modes, TwoOutputsAreNotOneFile) {
+    std::string out = Folder() + "/twice";
+    unlink(out.c_str());
+    for (const std::string &other :
+         {out, Folder() + "/../" + Folder().substr(Folder().rfind('/')) + "/twice"})
+        EXPECT_TRUE(
+            Has(Fails(2, {"export", "--force", "--perfetto", out, "--sqlite", other, golden}),
+                "named twice"))
+            << other;
+    EXPECT_TRUE(
+        Has(Fails(2, {"export", "--perfetto", "-", "--jsonl", "-", golden}), "-: named twice"));
+    EXPECT_NE(access(out.c_str(), F_OK), 0);
+}
+
+// The old stats file goes before the program starts: it must not be the program, nor a file that
+// the settings come from.
+TEST(Modes, ARunWritesOverNothingThatItReads) {
+    const Environment kFine = {{"FAKE_SAYS", "loaded,on,exit 5 0"}};
+    std::string config = Write("in.conf", "[rules]\neager = p1*\n");
+    std::string program = Write("program.sh", "#!/bin/sh\necho ran\n");
+    std::string soft = Folder() + "/soft.conf", hard = Folder() + "/hard.sh";
+    ASSERT_EQ(chmod(program.c_str(), 0755), 0);
+    unlink(soft.c_str());
+    unlink(hard.c_str());
+    ASSERT_EQ(symlink(config.c_str(), soft.c_str()), 0);
+    ASSERT_EQ(link(program.c_str(), hard.c_str()), 0);
+    for (const char *verb : {"run", "verify", "record"})
+        for (const std::string &out : {config, program, soft, hard})
+            for (std::string key : {"stats", "log_file", "why_file"}) {
+                Strings arguments = {verb, "-c", config, "--set", key + "=" + out, "--", program};
+                if (verb == std::string("record"))
+                    arguments.insert(arguments.begin() + 1, {"-o", Folder() + "/none.cst"});
+                Result r = Cusplice(arguments, kFine);
+                EXPECT_EQ(r.Exit(), 125) << r.err;
+                EXPECT_EQ(r.out, "") << "it ran";
+                EXPECT_TRUE(Has(r.err, "cusplice: " + key + " = " + out +
+                                           ": it is what is read: name another file"))
+                    << r.err;
+            }
+    Result r = Cusplice({"run", "-c", config, "--stats", program, "--", "program.sh"},
+                        {{"FAKE_SAYS", "loaded,on,exit 5 0"}, {"PATH", Folder() + ":/bin"}});
+    EXPECT_EQ(r.Exit(), 125) << "found in PATH: " << r.err;
+    EXPECT_EQ(ReadFile(program), "#!/bin/sh\necho ran\n");
+    EXPECT_EQ(ReadFile(config), "[rules]\neager = p1*\n");
+    std::string out = Folder() + "/both";
+    r = Cusplice({"record", "-o", out, "--stats", Folder() + "/./both", "--", program}, kFine);
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_TRUE(Has(r.err, "stats names this file too")) << r.err;
+    // What is neither is replaced as before.
+    std::string old = Write("of_before.json", "{}");
+    EXPECT_EQ(Cusplice({"run", "--stats", old, "--", Target()}, kFine).Exit(), 0);
 }
 
 // A trace that does not say by which settings it was recorded has those of here and now as its

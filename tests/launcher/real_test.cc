@@ -169,6 +169,76 @@ TEST(RealLibrary, ARecordingWhoseStepsNeverCameIsSaid) {
     EXPECT_EQ(record("5000-6000", "7").Exit(), 7) << "the program's own status counts";
 }
 
+// bin/, lib/ and share/ as after an installation, with one rule in the preset of llama.cpp.
+std::string Installation() {
+    const std::string root = Folder() + "/installed";
+    for (const char *below :
+         {"", "/bin", "/lib", "/share", "/share/cusplice", "/share/cusplice/presets", "/vllm"})
+        mkdir((root + below).c_str(), 0700);
+    auto copy = [&](const std::string &from, const std::string &to) {
+        EXPECT_EQ(RunProgram({"/bin/cp", "-f", from, root + to}).Exit(), 0) << from;
+    };
+    copy("tools/cusplice", "/bin/cusplice");
+    copy("shim/libcusplice.so", "/lib/libcusplice.so");
+    copy("tests/gpu/programs/libplugin_plain.so", "/libggml-cuda.so");
+    copy("tests/gpu/programs/libplugin_plain.so", "/vllm/_C.abi3.so");
+    Write("installed/share/cusplice/presets/llama_cpp.conf",
+          "[rules]\neager = attention_decode\neager = rmsnorm*\n");
+    Write("installed/share/cusplice/presets/vllm.conf", "[rules]\nnever_defer = chain\n");
+    return root;
+}
+
+TEST(RealLibrary, ALoadedLibraryChoosesItsPreset) {
+    const std::string root = Installation(), stats = Folder() + "/chosen.json";
+    auto run = [&](Strings options, const std::string &preload) {
+        Strings argv = {root + "/bin/cusplice", "run"};
+        argv.insert(argv.end(), options.begin(), options.end());
+        argv.insert(argv.end(), {"--stats", stats, "--", "harness/decode/decode", "--prompt", "A",
+                                 "--tokens", "8"});
+        Result r =
+            RunProgram(argv, {{"LD_LIBRARY_PATH", "harness/sim/lib"}, {"LD_PRELOAD", preload}});
+        EXPECT_EQ(r.Exit(), 0) << r.err;
+        return Lines(r.err, "cusplice");
+    };
+    auto eager = [&] {
+        double n = -1;
+        std::istringstream in(Lines(ReadFile(stats), "\"rule\": "));
+        std::string key;
+        in >> key >> n;
+        return n;
+    };
+    const std::string library = First() + root + "/libggml-cuda.so";
+    EXPECT_EQ(run({}, library), "cusplice: rules of presets held, since a library is loaded (--set "
+                                "presets=off switches that off): llama_cpp.conf (installed/"
+                                "libggml-cuda.so)\n");
+    EXPECT_GT(eager(), 0);
+    EXPECT_FALSE(Has(run({"--set", "presets=off"}, library), "presets"));
+    EXPECT_EQ(eager(), 0);
+    EXPECT_FALSE(Has(run({}, First()), "presets"));
+    EXPECT_EQ(eager(), 0);
+    // Its only rule names no kernel of this program, and nobody asked for it.
+    std::string said = run({}, First() + root + "/vllm/_C.abi3.so");
+    EXPECT_FALSE(Has(said, "presets") || Has(said, "matched")) << said;
+    // The rules that the user gave go first, and are judged by themselves.
+    EXPECT_EQ(run({"--set", "eager=nothing_such"}, library),
+              "cusplice: rules of presets held, since a library is loaded (--set presets=off "
+              "switches that off): llama_cpp.conf (installed/libggml-cuda.so)\ncusplice: eager = "
+              "nothing_such (CUSPLICE_EAGER) matched no kernel; the nearest kernel is silu_mul\n");
+}
+
+TEST(RealLibrary, ALibraryThatIsOpenedLaterChoosesItsPresetThen) {
+    const std::string root = Installation();
+    Result r =
+        RunProgram({"/bin/sh", "tools/sim-run", "--", root + "/bin/cusplice", "run", "--set",
+                    "log=info", "--", "tests/gpu/programs/plugin_host", root + "/vllm/_C.abi3.so"},
+                   {{"CUSIM_LIB", "harness/sim/lib"}});
+    EXPECT_EQ(r.Exit(), 0) << r.out << r.err;
+    EXPECT_EQ(Count(r.err, "info rules: vllm/_C.abi3.so is loaded: the rules of preset vllm hold"),
+              1u)
+        << r.err;
+    EXPECT_FALSE(Has(r.err, "rules of presets held")) << "its only kernel was decided before";
+}
+
 TEST(RealLibrary, AProgramWithLaunchesIsLeftInPeaceAndCounted) {
     std::string stats = Folder() + "/real.json";
     Result r = Simulated({"-c", "config/presets/decode.conf", "--stats", stats, "--",

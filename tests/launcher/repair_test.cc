@@ -80,7 +80,10 @@ TEST(Repair, ReplacesNothingAndLeavesNothingHalf) {
     std::string there = Write("there.cst", "here first");
     EXPECT_TRUE(Has(Fails(1, {"repair", "-o", there, bad}), "is there already"));
     EXPECT_EQ(ReadFile(there), "here first");
-    EXPECT_TRUE(Has(Fails(1, {"repair", "-o", bad, bad}), "is there already"));
+    std::string before = ReadFile(bad);
+    Result itself = Cusplice({"repair", "-o", bad, bad});
+    EXPECT_NE(itself.Exit(), 0) << itself.err;
+    EXPECT_EQ(ReadFile(bad), before);
     EXPECT_TRUE(Has(Fails(1, {"repair", Write("no.cst", std::string(500, 'x'))}), "not a trace"));
     EXPECT_TRUE(Has(Fails(1, {"repair", Folder() + "/nowhere.cst"}), "No such file"));
     EXPECT_TRUE(Has(Fails(2, {"repair"}), "TRACE is missing"));

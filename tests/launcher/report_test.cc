@@ -90,6 +90,113 @@ TEST(Report, PatchedNodesAreThoseThatChanged) {
     EXPECT_EQ(j.Number("rows.0.segments"), 1);
 }
 
+// The library calls a launch exact if its shapes are: nodes may be patched nevertheless.
+TEST(Report, NodesOfExactLaunchesArePatchedToo) {
+    std::string path = Make("exact.cst", [](Synth *s) {
+        uint32_t a = s->Kernel("a"), b = s->Kernel("b");
+        for (uint64_t turn = 0; turn < 5; turn++) {
+            s->param = turn;
+            s->Op(1, a);
+            s->param = 0;
+            s->Op(1, b);
+            s->Launch(1, 2, 1, turn ? CST_EXACT : CST_BUILT, turn ? 1 : 0);
+            s->Sync(1);
+        }
+    });
+    sim::Json j = Report("kernels", path);
+    EXPECT_EQ(j.Number(Row(j, "name", "a") + "patched"), 4);
+    EXPECT_EQ(j.Number(Row(j, "name", "b") + "patched"), 0);
+    j = Report("segments", path);
+    EXPECT_EQ(j.Number("rows.0.patched_nodes"), 4);
+}
+
+// After memory was freed a memset or copy is patched to the values that it has; a wait is no node;
+// of a record of an event the number of patched nodes tells.
+TEST(Report, PatchedNodesThatTheValuesDoNotTell) {
+    std::string path = Make("same.cst", [](Synth *s) {
+        uint32_t a = s->Kernel("a"), copy = s->Copy(1), record = s->Record(), wait = s->Wait();
+        const uint32_t patched[] = {0, 2, 1, 2, 3};
+        for (uint64_t turn = 0; turn < 5; turn++) {
+            s->param = turn;
+            s->Op(1, a);
+            s->Op(1, wait);
+            if (turn < 3) // then the event stays
+                s->param = 77;
+            s->Op(1, record);
+            s->param = 5;
+            s->Op(1, copy);
+            s->Launch(1, 4, 1, turn ? CST_EXACT : CST_BUILT, patched[turn]);
+        }
+    });
+    // Turn 1: a and the copy. 2: a. 3: a and the record, or the copy. 4: all three.
+    sim::Json j = Report("kernels", path);
+    EXPECT_EQ(j.Number(Row(j, "name", "a") + "patched"), 4);
+    EXPECT_EQ(j.Number(Row(j, "op", "wait") + "patched"), 0);
+    EXPECT_EQ(j.Number(Row(j, "op", "copy") + "patched") +
+                  j.Number(Row(j, "op", "record") + "patched"),
+              4);
+}
+
+// The recorder says with each launch how large its graph is.
+TEST(Report, TheMemoryOfAGraphCountsOnce) {
+    std::string path = Make("bytes.cst", [](Synth *s) {
+        uint32_t a = s->Kernel("a");
+        for (uint32_t turn = 0; turn < 10; turn++) {
+            s->Op(1, a), s->Op(1, a);
+            cst_launch *launch = s->Launch(1, 2, 1 + turn % 2, turn < 2 ? CST_BUILT : CST_EXACT);
+            launch->bytes = 1000;
+            s->Op(2, a), s->Op(2, a);
+            launch = s->Launch(2, 2, 1, turn ? CST_EXACT : CST_BUILT);
+            launch->bytes = turn ? 0 : 4000; // or with its building alone
+            launch->variant = 3;
+        }
+    });
+    sim::Json j = Report("segments", path);
+    EXPECT_EQ(j.Number("rows.0.launches"), 20);
+    EXPECT_EQ(j.Number("rows.0.segments"), 3);
+    EXPECT_EQ(j.Number("rows.0.variants"), 3);
+    EXPECT_EQ(j.Number("rows.0.bytes"), 6000);
+}
+
+TEST(Report, AGraphWithBranchesIsOneLaunch) {
+    std::string path = Make("branches.cst", [](Synth *s) {
+        uint32_t a = s->Kernel("a"), b = s->Kernel("b");
+        for (int turn = 0; turn < 3; turn++) {
+            s->Op(1, a), s->Op(2, b), s->Op(1, a);
+            s->Branch(2, 1);
+            s->Launch(1, 3, 1, turn ? CST_EXACT : CST_BUILT)->bytes = 100;
+            s->Eager(1, b, "rule", "rule");
+            s->Sync(1);
+            s->Sync(2);
+        }
+    });
+    sim::Json j = Report("segments", path);
+    EXPECT_EQ(j.Number("rows.0.launches"), 3);
+    EXPECT_EQ(j.Number("rows.0.nodes"), 3);
+    EXPECT_EQ(j.Number("rows.0.ops"), 9);
+    EXPECT_EQ(j.Number("rows.0.bytes"), 100);
+    EXPECT_EQ(j.text["rows.0.list"], "a x2, b");
+    EXPECT_EQ(j.text["rows.0.ended"], "eager:rule 3") << "behind its own stream's ops";
+    EXPECT_FALSE(j.Has("rows.1.launches"));
+}
+
+// Records of events are no part of a signature, but ops like others.
+TEST(Report, TheShareOfASignatureIsOfAllItsOps) {
+    std::string path = Make("shares.cst", [](Synth *s) {
+        uint32_t a = s->Kernel("a"), record = s->Record();
+        for (uint32_t records : {0u, 2u}) {
+            s->Op(1, a), s->Op(1, a);
+            for (uint32_t i = 0; i < records; i++)
+                s->Op(1, record);
+            s->Launch(1, 2 + records, 1 + records, CST_BUILT);
+            s->Sync(1);
+        }
+    });
+    sim::Json j = Report("cache", path);
+    EXPECT_EQ(j.Number("rows.0.steps"), 2);
+    EXPECT_EQ(j.Number("rows.0.share"), 100);
+}
+
 TEST(Report, KernelsOfOneNameAreOneRow) {
     std::string path = Make("names.cst", [](Synth *s) {
         s->Eager(1, s->Kernel("_ZN1a4kernIfEEvT_"), "rule", "rule");
@@ -245,12 +352,12 @@ TEST(Report, FormsSortsAndFields) {
     EXPECT_EQ(Says({"report", "kernels", "--format", "md", "--fields", "host_ns,share,name",
                     "--top", "2", golden}),
               "| host_ns | share | name |\n| ---: | ---: | --- |\n"
-              "| 2.70 us | 0.0 % | attention |\n| 600 ns | 66.7 % | norm |\n");
+              "| 2700 | 0.0 % | attention |\n| 600 | 66.7 % | norm |\n");
     std::string text =
         Says({"report", "kernels", "--fields", "host_ns,op,share,name", "--top", "2", golden});
     EXPECT_EQ(text.substr(text.find("host_ns")), "host_ns  op       share  name\n"
-                                                 "2.70 us  launch   0.0 %  attention\n"
-                                                 " 600 ns  launch  66.7 %  norm\n");
+                                                 "   2700  launch   0.0 %  attention\n"
+                                                 "    600  launch  66.7 %  norm\n");
     EXPECT_EQ(text.substr(0, 36), "# trace: tests/golden/trace-v1.cst\n#");
     ExpectJsonLines(Says({"dump", golden}));
     for (const char *name : {"kernels", "segments", "cache", "breaks", "coverage"})
@@ -347,6 +454,113 @@ TEST(Diff, StepsAreAlignedBySignatureAndOccurrence) {
     EXPECT_EQ(j.Number("rows.1.aligned"), 1); // grid 2
     EXPECT_EQ(j.text[Row(j, "list", "old") + "in"], "A");
     EXPECT_EQ(j.text[Row(j, "list", "new") + "in"], "B");
+}
+
+// What an import does not know is no difference; and it is the same in the other direction.
+TEST(Diff, AnImportIsAlignedWithItsOrigin) {
+    std::string origin = Make("origin.cst", [](Synth *s) {
+        uint32_t a = s->Kernel("_ZN1m4normEPf", 16), zero = s->Memset(4), copy = s->Copy(1);
+        for (uint32_t turn = 0; turn < 4; turn++) {
+            s->grid = 1 + turn % 2;
+            s->Op(1, a);
+            s->Op(1, zero);
+            s->Launch(1, 2, 1, CST_BUILT);
+            s->Eager(1, copy, "rule", "rule");
+            s->Sync(1);
+        }
+    });
+    std::string database = Folder() + "/origin.sqlite", import = Folder() + "/import.cst";
+    unlink(database.c_str());
+    unlink(import.c_str());
+    ASSERT_EQ(Cusplice({"export", "--sqlite", database, origin}).Exit(), 0);
+    ASSERT_EQ(Cusplice({"import", "-o", import, database}).Exit(), 0);
+    for (bool turned : {false, true}) {
+        sim::Json j = Parse(
+            Says({"diff", "--format", "json", turned ? import : origin, turned ? origin : import}));
+        EXPECT_EQ(j.Number("about.steps_aligned"), 4);
+        EXPECT_EQ(j.Number("about.steps_only_a") + j.Number("about.steps_only_b"), 0);
+        EXPECT_FALSE(j.Has("about.not_aligned"));
+        EXPECT_FALSE(j.Has("about.steps_aligned_by_names"));
+        EXPECT_EQ(j.Number(Row(j, "name", "norm") + "aligned"), 4);
+        EXPECT_EQ(j.Number(Row(j, "name", "norm") + (turned ? "gained" : "lost")), 4);
+    }
+}
+
+// A profile has short names, and other shapes of a memset in two dimensions.
+TEST(Diff, StepsAreAlignedByNamesWhereNoneIsByShape) {
+    auto make = [](const std::string &name, const char *kernel, uint32_t grid, int steps) {
+        return Make(name, [&](Synth *s) {
+            uint32_t a = s->Kernel(kernel), b = s->Kernel("b");
+            s->grid = grid;
+            for (int i = 0; i < steps; i++) {
+                s->Eager(1, a, "rule", "rule");
+                s->Eager(1, b, "rule", "rule");
+                s->Sync(1);
+            }
+        });
+    };
+    std::string a = make("by_a.cst", "_ZN1m4normEPf", 1, 3), b = make("by_b.cst", "norm", 2, 2);
+    sim::Json j = Parse(Says({"diff", "--format", "json", a, b}));
+    EXPECT_EQ(j.Number("about.steps_aligned"), 2);
+    EXPECT_EQ(j.Number("about.steps_aligned_by_names"), 2);
+    EXPECT_EQ(j.Number("about.steps_only_a"), 1);
+    EXPECT_EQ(j.Number("about.steps_only_b"), 0);
+    EXPECT_EQ(j.Number(Row(j, "name", "norm") + "aligned"), 2);
+    j = Parse(Says({"diff", "--by", "steps", "--format", "json", a, b}));
+    EXPECT_EQ(j.Number("rows.0.steps_a"), 3);
+    EXPECT_EQ(j.Number("rows.0.steps_b"), 2);
+    EXPECT_EQ(j.Number("rows.0.aligned"), 2);
+    EXPECT_FALSE(j.Has("rows.1.steps_a"));
+}
+
+// Of two recordings, steps of other shapes are other steps. A profile may have left shapes out.
+TEST(Diff, StepsOfAnImportThatAreLeftOverAreAlignedByNames) {
+    auto make = [](const std::string &name, uint32_t second, bool import) {
+        return Make(name, [&](Synth *s) {
+            uint32_t a = s->Kernel("a");
+            if (import)
+                s->Facts("{\"imported\": true}");
+            for (uint32_t grid : {1u, second}) {
+                s->grid = grid;
+                s->Eager(1, a, "rule", "rule");
+                s->Sync(1);
+            }
+        });
+    };
+    std::string a = make("left_a.cst", 2, false);
+    for (bool import : {false, true}) {
+        sim::Json j = Parse(Says({"diff", "--format", "json", a, make("left_b.cst", 3, import)}));
+        EXPECT_EQ(j.Number("about.steps_aligned"), import ? 2 : 1);
+        EXPECT_EQ(j.Number("about.steps_aligned_by_names"), import ? 1 : 0);
+    }
+}
+
+TEST(Diff, SaysWhyNothingIsAligned) {
+    auto make = [](const std::string &name, const std::vector<const char *> &kernels, int sync) {
+        return Make(name, [&](Synth *s) {
+            for (int i = 0; i < 6; i++) {
+                for (const char *kernel : kernels)
+                    s->Eager(1, s->Kernel(kernel), "rule", "rule");
+                if (i % sync == 0)
+                    s->Sync(1);
+            }
+        });
+    };
+    std::string ab = make("ab.cst", {"a", "b"}, 1), cd = make("cd.cst", {"c", "d"}, 1);
+    std::string ba = make("ba.cst", {"b", "a"}, 9), none = make("none.cst", {}, 1);
+    auto why = [](const std::string &a, const std::string &b) {
+        return Parse(Says({"diff", "--format", "json", a, b})).text["about.not_aligned"];
+    };
+    EXPECT_EQ(why(ab, cd), "no op of A has the name of an op of B");
+    EXPECT_EQ(why(ab, none), "trace B has no ops");
+    EXPECT_EQ(why(none, ab), "trace A has no ops");
+    EXPECT_EQ(why(ab, ba),
+              "no step of A has the names of a step of B in their order; A has 6 steps "
+              "of 2.0 ops, B 2 of 6.0");
+    EXPECT_EQ(why(ab, ab), "");
+    // The time of steps that are not there is not known.
+    sim::Json j = Parse(Says({"diff", "--by", "steps", "--format", "json", ab, cd}));
+    EXPECT_EQ(j.text[Row(j, "in", "A") + "time_avg_b_ns"], "null");
 }
 
 TEST(Diff, OptionsAreChecked) {

@@ -103,6 +103,82 @@ TEST(Run, SettingsReachTheChild) {
     EXPECT_EQ(r.err, "");
 }
 
+// --eager and --mode are short for --set, with run and with record.
+TEST(Run, EagerAndModeHaveOptionsOfTheirOwn) {
+    for (const char *verb : {"run", "record"}) {
+        std::string config = Write("mode.conf", "mode = observe\n");
+        Result r = Cusplice({verb, "--mode", "full", "--eager", "a*", "--set", "eager=b", "--eager",
+                             "re:^c", "-c", config, "--", Target(), "env=CUSPLICE_MODE",
+                             "env=CUSPLICE_EAGER"},
+                            {{"CUSPLICE_EAGER", "d"}, {"FAKE_SAYS", "exit 1 0"}});
+        EXPECT_EQ(r.out, "CUSPLICE_MODE=full\nCUSPLICE_EAGER=a*;b;re:^c;d\n") << r.err;
+        // The last one counts.
+        r = Cusplice(
+            {verb, "--mode=full", "--set", "mode=eager", "--", Target(), "env=CUSPLICE_MODE"},
+            kFine);
+        EXPECT_EQ(r.out, "CUSPLICE_MODE=eager\n");
+        r = Cusplice(
+            {verb, "--set", "mode=eager", "--mode", "full", "--", Target(), "env=CUSPLICE_MODE"},
+            kFine);
+        EXPECT_EQ(r.out, "CUSPLICE_MODE=full\n");
+        r = Cusplice({verb, "--mode", "ful", "--", Target(), "out=started"}, kFine);
+        EXPECT_EQ(r.Exit(), 125);
+        EXPECT_EQ(r.out, "");
+        EXPECT_EQ(r.err.find("cusplice: --mode: mode = ful: must be one of off, "), 0u) << r.err;
+        r = Cusplice({verb, "--eager", "a;b", "--", Target(), "out=started"}, kFine);
+        EXPECT_EQ(r.Exit(), 125);
+        EXPECT_EQ(r.err, "cusplice: --eager a;b: one pattern at a time\n");
+    }
+}
+
+TEST(Record, ForceReplacesATraceAndNothingElse) {
+    std::string old = Write("old.cst", "mine"), folder = Folder() + "/old.folder";
+    const Strings program = {"--", Target(), "out=started"};
+    auto record = [&](Strings options) {
+        options.insert(options.begin(), "record");
+        options.insert(options.end(), program.begin(), program.end());
+        return Cusplice(options, kFine);
+    };
+    Result r = record({"-o", old});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_TRUE(Has(r.err, "is there already, and traces are not overwritten without --force"))
+        << r.err;
+    EXPECT_EQ(ReadFile(old), "mine");
+    // What may still be written is not touched.
+    std::string partial = Write("old.cst.partial", "another's");
+    EXPECT_EQ(record({"--force", "-o", old}).Exit(), 125);
+    EXPECT_EQ(ReadFile(old), "mine");
+    EXPECT_EQ(ReadFile(partial), "another's");
+    unlink(partial.c_str());
+    r = record({"--force", "-o", old});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_NE(access(old.c_str(), F_OK), 0) << "the stand-in records nothing";
+    ASSERT_EQ(symlink("/dev/null", old.c_str()), 0);
+    r = record({"--force", "-o", old});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_TRUE(Has(r.err, "the old file cannot be removed: it is no regular file")) << r.err;
+    unlink(old.c_str());
+    r = record({"-o", "-"});
+    EXPECT_EQ(r.Exit(), 125);
+    EXPECT_TRUE(Has(r.err, "-o -: a trace goes into a file")) << r.err;
+}
+
+// `-` is stdout here as everywhere, behind what the program printed.
+TEST(Run, StatsMayGoToStdout) {
+    Result r = Cusplice({"run", "--stats", "-", "--", "/bin/sh", "-c",
+                         "echo mine; echo '{\"x\":1}' > $CUSPLICE_STATS; echo $CUSPLICE_STATS >&2"},
+                        kFine);
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_EQ(r.out, "mine\n{\"x\":1}\n");
+    std::string path = r.err.substr(0, r.err.find('\n'));
+    EXPECT_TRUE(Has(path, "/cusplice-stats-")) << r.err;
+    EXPECT_NE(access(path.substr(0, path.rfind('/')).c_str(), F_OK), 0) << path << " stays";
+    EXPECT_NE(access("-", F_OK), 0);
+    r = Cusplice({"run", "--stats=-", "--", "/nowhere/prog"}, kFine);
+    EXPECT_EQ(r.Exit(), 127);
+    EXPECT_EQ(r.out, "");
+}
+
 TEST(Run, SeveralFilesReachTheChildInTheirOrder) {
     std::string one = Write("one.conf", "hold_us = 60\n"), two = Write("t:w\\o.conf", "");
     Strings run = {"run", "-c", one, "-c", two, "--", Target(), "env=CUSPLICE_CONFIG"};
@@ -358,7 +434,7 @@ TEST(Run, RefusesWhatIsWrongAndDoesNotStartTheProgram) {
         {{"--set"}, "--set: a value is missing"},
         {{"--stats", "/nowhere/at/all.json"}, "--stats /nowhere/at/all.json: No such file"},
         {{"--stat", "x"}, "unknown option --stat; the nearest is --stats"},
-        {{"--bogus=3"}, "unknown option --bogus=3; the nearest is --"},
+        {{"--bogus=3"}, "unknown option --bogus=3 (see cusplice run --help)"},
         {{"-config", "x"}, "unknown option -config; the nearest is --config"},
     };
     for (const Refusal &refusal : refusals) {

@@ -73,8 +73,10 @@ TEST(Tree, EachProcessHasItsFiles) {
     EXPECT_EQ(json.Number("rank"), 1);
     EXPECT_EQ(json.Number("pid"), atof(pids[1].c_str()));
     EXPECT_GT(json.Number("ran_ms"), 0);
+    EXPECT_EQ(json.text["gpus.0"], "1b:00.0");
     EXPECT_FALSE(sim::ParseJson(ReadFile(folder + "/" + names[3] + ".json")).Has("rank"));
     EXPECT_TRUE(Has(r.err, "cusplice: 5 processes\n")) << r.err;
+    EXPECT_EQ(Count(r.err, "  1b:00.0     scenario "), 5u) << r.err;
     EXPECT_TRUE(Has(r.err, "cusplice: the report of each process is in " + folder + "\n"));
     EXPECT_FALSE(Has(r.err, "coverage:")) << "reports are in the folder: " << r.err;
     EXPECT_EQ(ReadFile(folder + "/" + names[0] + ".why").find("cusplice: why (mode piecewise)\n"),

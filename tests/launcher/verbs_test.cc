@@ -1,6 +1,7 @@
 // Promise: help, version and config work, and config/cusplice.conf agrees with the options table.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <sstream>
 
@@ -72,6 +73,122 @@ TEST(Verbs, UnknownOnesAreToldTheNearest) {
     EXPECT_TRUE(Has(Cusplice({"config", "--lst"}).err, "the nearest is --list"));
 }
 
+TEST(Verbs, HintsNameNothingThatIsFar) {
+    EXPECT_EQ(Cusplice({"-V"}).out, Cusplice({"--version"}).out);
+    EXPECT_EQ(Cusplice({"list"}).err, "cusplice: 'list' is no verb (see cusplice --help)\n");
+    EXPECT_EQ(Cusplice({"-x"}).err, "cusplice: '-x' is no option (see cusplice --help)\n");
+    EXPECT_EQ(Cusplice({"run", "--bogus", "x"}).err,
+              "cusplice: unknown option --bogus (see cusplice run --help)\n");
+    EXPECT_EQ(Cusplice({"info", "--format", "xml", "x"}).err,
+              "cusplice: --format xml: no such value: it may be table or json\n");
+    EXPECT_EQ(Cusplice({"diff", "--format", "xml", "x"}).err,
+              "cusplice: --format xml: no such value: it may be table, csv, json or md\n");
+    EXPECT_EQ(Cusplice({"report", "zzz", "x"}).err,
+              "cusplice: there is no report 'zzz': there are kernels, segments, cache, breaks, "
+              "coverage\n");
+    Result r = Cusplice({"run", "--set", "zzzzzz=1", "--", "x"});
+    EXPECT_EQ(r.err, "cusplice: --set: unknown key 'zzzzzz'\n");
+    EXPECT_EQ(Cusplice({"config", "--explain", "api:zzzzz"}).err,
+              "cusplice: the driver has no call zzzzz\n");
+}
+
+const char *const kVerbs[] = {"run",    "record", "info",   "dump",   "report",    "diff",
+                              "trim",   "whatif", "replay", "bench",  "calibrate", "export",
+                              "import", "verify", "top",    "config", "cache"};
+
+// As wide as the terminal (COLUMNS, where there is none), and 110 columns at most.
+TEST(Verbs, HelpFitsTheTerminal) {
+    for (const char *verb : kVerbs)
+        for (const char *columns : {"60", "80", ""}) {
+            Result r = Cusplice({verb, "--help"}, {{"COLUMNS", columns}});
+            size_t most = *columns ? strtoul(columns, nullptr, 10) : 110;
+            std::istringstream help(r.out);
+            for (std::string line; std::getline(help, line);)
+                EXPECT_LE(line.size(), most) << verb << ": " << line;
+            EXPECT_EQ(Cusplice({"help", verb}, {{"COLUMNS", columns}}).out, r.out);
+        }
+    // A terminal says itself how wide it is.
+    Result r =
+        RunProgram({"/usr/bin/env", "-u", "LD_PRELOAD", "python3", "-c",
+                    "import fcntl,os,pty,struct,sys,termios\n"
+                    "pid, fd = pty.fork()\n"
+                    "if pid == 0:\n"
+                    "    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 70, 0, 0))\n"
+                    "    os.execv(sys.argv[1], sys.argv[1:])\n"
+                    "text = b''\n"
+                    "try:\n"
+                    "    while True:\n"
+                    "        text += os.read(fd, 4096)\n"
+                    "except OSError:\n"
+                    "    pass\n"
+                    "print(max(len(line) for line in text.decode().splitlines()))\n",
+                    CuspliceProgram(), "replay", "--help"},
+                   {{"COLUMNS", "100"}});
+    EXPECT_LE(atoi(r.out.c_str()), 70) << r.out << r.err;
+    EXPECT_GT(atoi(r.out.c_str()), 60) << r.out << r.err;
+}
+
+// The line of an option; "" where the help has none.
+std::string OptionOf(const std::string &help, const std::string &name) {
+    std::istringstream lines(help);
+    std::string begin = "--" + name + " ", line;
+    while (std::getline(lines, line))
+        if (line.size() > 6 && (line + " ").compare(6, begin.size(), begin) == 0)
+            return line;
+    return "";
+}
+
+// The letter, the name of the value and the words are those of one table.
+TEST(Verbs, OptionsAreTheSameEverywhere) {
+    const struct {
+        const char *name;
+        Strings verbs; // that have it
+    } options[] = {
+        {"config", {"run", "record", "verify", "whatif", "replay", "bench", "config"}},
+        {"set", {"run", "record", "verify", "whatif", "replay"}},
+        {"eager", {"run", "record", "verify", "whatif", "replay"}},
+        {"mode", {"run", "record", "whatif"}}, // of verify: whose graphs; of replay: a strategy
+        {"output",
+         {"record", "info", "dump", "report", "diff", "trim", "whatif", "replay", "bench",
+          "calibrate", "import", "config"}},
+        {"force",
+         {"record", "info", "dump", "report", "diff", "trim", "whatif", "replay", "bench",
+          "calibrate", "export", "import", "config"}},
+        {"format", {"info", "report", "diff", "whatif", "replay", "bench", "top", "config"}},
+    };
+    std::map<std::string, std::string> help;
+    for (const char *verb : kVerbs) {
+        help[verb] = Cusplice({verb, "--help"}).out;
+        for (const char *old : {"json", "out", "pieces"})
+            EXPECT_EQ(OptionOf(help[verb], old), "") << verb;
+    }
+    for (const auto &option : options) {
+        std::string first = OptionOf(help[option.verbs[0]], option.name);
+        EXPECT_EQ(first.substr(0, 6), option.name == std::string("config")   ? "  -c, "
+                                      : option.name == std::string("output") ? "  -o, "
+                                                                             : "      ");
+        for (const std::string &verb : option.verbs)
+            EXPECT_EQ(OptionOf(help[verb], option.name).substr(0, 36), first.substr(0, 36)) << verb;
+    }
+}
+
+TEST(ConfigVerb, OutputGoesWhereItIsTold) {
+    EXPECT_EQ(Cusplice({"config", "--list", "--json"}).out,
+              Cusplice({"config", "--list", "--format", "json"}).out);
+    for (const char *which : {"--list", "--template"}) {
+        std::string out = Folder() + "/config.txt";
+        unlink(out.c_str());
+        EXPECT_EQ(Cusplice({"config", which, "-o", out}).out, "");
+        EXPECT_EQ(ReadFile(out), Cusplice({"config", which}).out);
+        EXPECT_EQ(Cusplice({"config", which, "-o", "-"}).out, ReadFile(out));
+        Result r = Cusplice({"config", which, "-o", out});
+        EXPECT_EQ(r.Exit(), 1);
+        EXPECT_TRUE(Has(r.err, out + ": cannot be written: it is there already (--force replaces"))
+            << r.err;
+        EXPECT_EQ(Cusplice({"config", which, "-o", out, "--force"}).Exit(), 0);
+    }
+}
+
 TEST(Verbs, OptionsAreReadAlikeByAll) {
     // Behind words too, whatever the environment says of that; never by the beginning of a name.
     for (const char *verb : {"bench", "cache", "calibrate", "config", "diff", "dump", "export",
@@ -87,7 +204,8 @@ TEST(Verbs, OptionsAreReadAlikeByAll) {
         EXPECT_TRUE(Has(r.err, "--help takes no value")) << r.err;
         r = Cusplice({verb, "-?"});
         EXPECT_EQ(r.Exit(), 2) << verb;
-        EXPECT_TRUE(Has(r.err, "unknown option -?; the nearest is --")) << r.err;
+        EXPECT_EQ(r.err,
+                  std::string("cusplice: unknown option -? (see cusplice ") + verb + " --help)\n");
     }
     Result r = Cusplice({"info", "--", "--json"});
     EXPECT_EQ(r.Exit(), 1);
@@ -214,6 +332,18 @@ TEST(ConfigVerb, CheckTellsEveryProblem) {
     EXPECT_EQ(r.out, "");
     EXPECT_EQ(r.err, "cusplice: /nowhere.conf: cannot be opened: No such file or directory\n");
     EXPECT_EQ(Cusplice({"config", "--check"}).Exit(), 2);
+}
+
+TEST(ConfigVerb, CheckTakesSeveralFiles) {
+    std::string good = Write("several.conf", "mode = full\n"), bad = Write("wrong.conf", "x = 1\n");
+    Result r = Cusplice({"config", "--check", good, good});
+    EXPECT_EQ(r.out, good + ": ok\n" + good + ": ok\n");
+    EXPECT_EQ(r.Exit(), 0);
+    r = Cusplice({"config", "--check", good, bad, good});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_EQ(r.out, good + ": ok\n" + good + ": ok\n");
+    EXPECT_TRUE(Has(r.err, bad + ":1: unknown key 'x'")) << r.err;
+    EXPECT_EQ(Cusplice({"config", "--list", good}).Exit(), 2);
 }
 
 TEST(ConfigVerb, CheckTellsInTheOrderOfLinesAndOnlyOnce) {

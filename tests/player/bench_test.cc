@@ -102,6 +102,17 @@ std::string PlotOf(const std::string &path) {
     return r.out;
 }
 
+// How high above the axis each point stands.
+std::vector<double> HeightsOf(const std::string &path) {
+    std::vector<double> heights;
+    std::string plot = ReadFile(path);
+    const std::string point = "class=\"marker\" transform=\"translate(";
+    size_t legend = plot.find("class=\"legend\"");
+    for (size_t at = 0; (at = plot.find(point, at)) < legend; at++)
+        heights.push_back(406 - atof(plot.c_str() + plot.find(' ', at + point.size())));
+    return heights;
+}
+
 std::string ExpectedPlot(const std::vector<Row> &rows) {
     std::string text, last;
     for (const Row &row : rows) {
@@ -199,6 +210,22 @@ TEST(Bench, FormatsAndPlotAgreeOnEachCell) {
 
 // In one more step of a program there are as many more nodes and graphs as whatif counts for the
 // same settings: what differs at its beginning is in both runs.
+// -c holds for what is not played as it was recorded; -o - is stdout.
+TEST(Bench, TakesAConfiguration) {
+    std::string trace = MakeSteps("config.cst", 4),
+                config = Write("none.conf", "[rules]\neager = *\n");
+    Result r =
+        Bench({"--rounds=1", "--pace=none", "--segments=16", "--break=none",
+               "--strategy=piecewise,as-recorded", "--format=csv", "-c", config, "-o", "-", trace});
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    for (const Row &row : ParseCsv(r.out)) {
+        double share = atof(row.at("in_graphs").c_str());
+        EXPECT_EQ(share >= 30, row.at("strategy") == "as-recorded") << r.out;
+        EXPECT_EQ(share > 0, row.at("strategy") == "as-recorded") << r.out;
+    }
+    EXPECT_NE(access("-", F_OK), 0);
+}
+
 TEST(Bench, CountsAreThoseOfWhatIf) {
     const Environment fixed = {{"CUSPLICE_HOLD_US", "1000000"},
                                {"CUSPLICE_BUILD_US", "0"}, // by time, which is another each time
@@ -344,7 +371,9 @@ TEST(BenchWords, BadOnesAreRefused) {
         {2, {"--top=0", trace}, "--top 0: a number from 1 to 50 is expected"},
         {2, {"--rounds=0", trace}, "--rounds 0: a number from 1 to 10000 is expected"},
         {2, {"--pace=slow", trace}, "--pace slow: no such value"},
-        {2, {"--format=xml", trace}, "--format xml: no such value; the nearest is"},
+        {2,
+         {"--format=xml", trace},
+         "--format xml: no such value: it may be table, csv, json or md"},
         {1,
          {"--break=chain;chian", trace},
          "--break chian: no kernel of the trace has that name; the nearest is chain"},
@@ -356,6 +385,14 @@ TEST(BenchWords, BadOnesAreRefused) {
         {1, {"-o", "/nowhere/x.md", trace}, "--output /nowhere/x.md: No such file"},
         {1, {"-o", there + "1", "-o", there + "1", trace}, there + "1: named twice"},
         {1, {"-o", there + "1", "--svg", there + "1", trace}, there + "1: named twice"},
+        {1,
+         {"-o", there + "1", "--svg",
+          there.substr(0, there.rfind('/')) + "/./" + there.substr(there.rfind('/') + 1) + "1",
+          trace},
+         there + "1: named twice"},
+        {1,
+         {"--svg", there, "--force", "--", there},
+         "--svg " + there + ": it is what is read: name another file"},
         {1, {"/nowhere/x.cst"}, "/nowhere/x.cst: No such file"},
         {1, {"tests/golden/trace-v1.cst"}, "record it with cusplice record --replayable"},
     };
@@ -431,6 +468,11 @@ TEST(BenchFigures, EachCellIsComparedWithThePlainDriverOfItsBatch) {
     EXPECT_EQ(Number(rows[0], "of_eager"), 100);
     EXPECT_EQ(Number(rows[0], "passes"), 40);
     EXPECT_EQ(PlotOf(svg), ExpectedPlot(rows));
+    std::vector<double> heights = HeightsOf(svg);
+    ASSERT_EQ(heights.size(), 9u);
+    for (size_t i = 1; i < 9; i++)
+        EXPECT_NEAR(heights[i] / heights[0], Number(rows[i], "of_eager") / 100, 0.002)
+            << "what is slower than the plain driver beside it stands above the line";
     std::string plot = ReadFile(svg);
     EXPECT_TRUE(Has(plot, ">&lt;G&amp;&quot;&gt;, driver CUDA 12.4, cusplice ")) << plot;
     EXPECT_TRUE(Has(plot, ">time of a step (us)<") && Has(plot, "(segment_max)<")) << plot;

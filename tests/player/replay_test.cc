@@ -85,6 +85,30 @@ TEST(ReplayVerb, RulesAndSettingsHold) {
     EXPECT_EQ(Share(Replay(args), "as-recorded"), 0);
 }
 
+// As with the other verbs: -c, and --mode, which is a strategy; -o.
+TEST(ReplayVerb, OptionsAreThoseOfOtherVerbs) {
+    std::string trace = MakeSteps("options.cst", 4), out = Fresh("options.json");
+    Strings args = {"--repeat=1",
+                    "--mode",
+                    "piecewise",
+                    "--strategy=as-recorded",
+                    "--format=json",
+                    "-c",
+                    Write("none.conf", "[rules]\neager = *\n"),
+                    "-o",
+                    out,
+                    trace};
+    Result r = Replay(args);
+    ASSERT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_EQ(r.out, "");
+    r.out = ReadFile(out);
+    EXPECT_EQ(Share(r, "piecewise"), 0) << r.out;
+    EXPECT_GE(Share(r, "as-recorded"), 30) << "the rules of here and now are not those of then";
+    r = Replay({"--mode", "verify", trace});
+    EXPECT_EQ(r.Exit(), 2);
+    EXPECT_TRUE(Has(r.err, "--mode verify: no such value: it may be eager, piecewise")) << r.err;
+}
+
 // What stands in the environment does not reach what is played as recorded, and no kill switch or
 // mode of it reaches the others.
 TEST(ReplayVerb, TheEnvironmentDoesNotSpoilStrategies) {
@@ -162,6 +186,16 @@ TEST(ReplayVerb, WhatCannotBeReplayedIsNamedOnce) {
                          "cusplice:   the program called cuGraphLaunch: graphs of the program are "
                          "not replayed\n"
                          "cusplice:   the program called cuMemAllocAsync: memory of a pool\n");
+    // Without a driver too, and before that is said.
+    std::string folder = Folder() + "/no_driver";
+    mkdir(folder.c_str(), 0755);
+    Write("no_driver/libcuda.so.1", "");
+    const Environment none = {{"LD_LIBRARY_PATH", folder}};
+    Result without = RunProgram({"tools/cusplice", "replay", path}, none);
+    EXPECT_EQ(without.Exit(), 1);
+    EXPECT_EQ(without.err, r.err);
+    without = RunProgram({"tools/cusplice", "replay", MakeSteps("driver.cst", 1)}, none);
+    EXPECT_TRUE(Has(without.err, "there is no CUDA driver")) << without.err;
     r = Replay({"tests/golden/trace-v1.cst"});
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.err, "record it with cusplice record --replayable")) << r.err;
@@ -180,7 +214,9 @@ TEST(ReplayVerb, BadWordsAreRefused) {
         {2, {"--stratgy", "full", trace}, "unknown option --stratgy; the nearest is --strategy"},
         {2, {"--strategy", "fulll", trace}, "--strategy fulll: no such value; the nearest is full"},
         {2, {"--pace", "slow", trace}, "--pace slow: no such value"},
-        {2, {"--format", "xml", trace}, "--format xml: no such value; the nearest is"},
+        {2,
+         {"--format", "xml", trace},
+         "--format xml: no such value: it may be table, csv, json or md"},
         {2, {"--repeat", "0", trace}, "--repeat 0: a number from 1 to 10000 is expected"},
         {2, {"--set", "warmupp=3", trace}, "warmup"},
         {2, {"--set", "mode=full", trace}, "the mode is what --strategy says"},
@@ -416,7 +452,10 @@ TEST(ReplayFigures, TheFirstStepsAreComparedWithThePlainDriver) {
     EXPECT_TRUE(Has(r.out, " | 100.0 % |  |\n") && Has(r.out, " | 80.0 % | 5 |\n")) << r.out;
     // Alone it is compared with nothing.
     r = ByScript(script, {"--strategy=full", "--repeat=1", "--format=csv"});
-    EXPECT_TRUE(Has(r.out, "\nfull,500,0,500,500,0,0,0,20,0,\n")) << r.out;
+    EXPECT_TRUE(Has(r.out, "\nfull,500,0,500,500,,0,0,20,,\n")) << r.out;
+    r = ByScript(script, {"--strategy=full", "--repeat=1", "--format=json"});
+    EXPECT_TRUE(Has(r.out, "\"of_eager\": null,") && Has(r.out, "\"first_ten_of_eager\": null,"))
+        << r.out;
     r = ByScript(script, {"--strategy=full", "--repeat=1"});
     EXPECT_TRUE(Has(r.out, "\nfull ") && !Has(r.out, "of_eager") && !Has(r.out, "gain_at"))
         << r.out;

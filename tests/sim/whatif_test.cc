@@ -321,10 +321,10 @@ TEST(WhatIf, TheFirstStepsInEachForm) {
     MakeLoop(&few, 7);
     MakeLoop(&none, 0);
     auto show = [](const whatif::Program &of, const std::string &form) {
-        Result result = sim::Run(
-            {{Runfile("tools/cusplice"), "whatif", "--mode", "off", "--format=" + form, of.Path()},
-             {},
-             60});
+        Result result = sim::Run({{Runfile("tools/cusplice"), "whatif", "--mode", "off", "--wide",
+                                   "--format=" + form, of.Path()},
+                                  {},
+                                  60});
         EXPECT_EQ(result.status, 0) << result.err;
         return result.out;
     };
@@ -364,7 +364,9 @@ TEST(WhatIf, SaysWhatIsWrong) {
         {{"--eager", "re:(", path}, 1, "re:("},
         {{"--set", "warmop=1", path}, 2, "warmup"},
         {{"--mode", "ful", path}, 2, "full"},
-        {{"--format", "xml", path}, 2, "--format xml: no such value; the nearest is"},
+        {{"--format", "xml", path},
+         2,
+         "--format xml: no such value: it may be table, csv, json or md"},
         {{"--eagre", "x", path}, 2, "--eager"},
         {{path, path}, 2, "one trace at a time"},
         {{}, 2, "a trace is missing"},

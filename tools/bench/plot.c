@@ -72,6 +72,12 @@ static double sane(double ns) {
     return ns > PLOT_MOST_NS ? PLOT_MOST_NS : ns > 0 ? ns : 0; /* what is no number is neither */
 }
 
+/* Where it is drawn. */
+static double drawn(const struct plot_point *point, double ns) {
+    double scale = sane(point->scale);
+    return sane(scale > 0 ? sane(ns) * scale : ns);
+}
+
 static int by_size(const void *a, const void *b) {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return (x > y) - (x < y);
@@ -108,7 +114,7 @@ static void scale_times(struct drawing *d) {
     for (unsigned i = 0; i < d->plot->n; i++)
         for (unsigned k = 0; k < d->plot->series[i].n; k++) {
             const struct plot_point *point = &d->plot->series[i].points[k];
-            most = fmax(most, sane(point->ns) + sane(point->noise));
+            most = fmax(most, drawn(point, point->ns) + drawn(point, point->noise));
         }
     most = most > 1e-6 ? most : 1; /* of the smallest numbers no step can be made */
     d->step = round_step(most / TICKS);
@@ -189,13 +195,14 @@ static void draw_marker(const struct drawing *d, const struct plot_series *serie
 static void draw_point(const struct drawing *d, const struct plot_series *series, unsigned place,
                        const struct plot_point *point, double x) {
     double ns = sane(point->ns), noise = sane(point->noise);
-    double low = place_y(d, ns - noise), high = place_y(d, ns + noise);
+    double at = drawn(point, ns), by = drawn(point, noise);
+    double low = place_y(d, at - by), high = place_y(d, at + by);
     fprintf(d->to,
             "<g class=\"point\" data-x=\"%" PRIu32 "\" data-ns=\"%.0f\" data-noise=\"%.0f\">",
             series->level ? 0 : point->x, floor(ns + 0.5), floor(noise + 0.5));
     fprintf(d->to, "<path class=\"error\" d=\"M%.1f %.1fV%.1fM%.1f %.1fh6M%.1f %.1fh6\"/>", x, low,
             high, x - 3, low, x - 3, high);
-    draw_marker(d, series, place, x, place_y(d, ns));
+    draw_marker(d, series, place, x, place_y(d, at));
     fputs("</g>\n", d->to);
 }
 
@@ -203,7 +210,7 @@ static void draw_series(const struct drawing *d, const struct plot_series *serie
     const char *dash = dashes_of(series, place);
     begin_series(d, series, place);
     if (series->level) {
-        double y = place_y(d, sane(series->points[0].ns));
+        double y = place_y(d, drawn(&series->points[0], series->points[0].ns));
         fprintf(d->to, "<path class=\"line\" stroke-dasharray=\"%s\" d=\"M%d %.1fH%d\"/>\n", dash,
                 LEFT, y, LEFT + PLOT_WIDTH);
         draw_point(d, series, place, &series->points[0],
@@ -212,7 +219,7 @@ static void draw_series(const struct drawing *d, const struct plot_series *serie
         fprintf(d->to, "<path class=\"line\" stroke-dasharray=\"%s\" d=\"", dash);
         for (unsigned i = 0; i < series->n; i++)
             fprintf(d->to, "%s%.1f %.1f", i ? "L" : "M", place_x(d, series->points[i].x),
-                    place_y(d, sane(series->points[i].ns)));
+                    place_y(d, drawn(&series->points[i], series->points[i].ns)));
         fputs("\"/>\n", d->to);
         for (unsigned i = 0; i < series->n; i++)
             draw_point(d, series, place, &series->points[i], place_x(d, series->points[i].x));

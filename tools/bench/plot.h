@@ -19,6 +19,7 @@ extern "C" {
 struct plot_point {
     uint32_t x; /* from 1 on */
     double ns, noise;
+    double scale; /* drawn are the times by this; 0: as they are */
 };
 
 struct plot_series {

@@ -40,8 +40,9 @@ void cli_bench_forget(void);
 
 /* ---- bench_show.c ---- */
 
-/* Could this file be written? `trace`: that is read for it, or NULL. False: no, which was said. */
-bool cli_bench_writable(const char *option, const char *path, bool force, const char *trace);
+/* Could this file be written? `of`: the trace or program that it is made from, or NULL. False: no,
+ * which was said. */
+bool cli_bench_writable(const char *option, const char *path, bool force, const char *of);
 /* Writes the tables, and the plot where `svg` is not NULL. False: not all, which was said. */
 bool cli_bench_show(const struct bench_found *found, const struct bench_output *outputs, unsigned n,
                     const char *svg, bool force);

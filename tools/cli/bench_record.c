@@ -99,8 +99,9 @@ static int check_scenario(char *program, const char *name) {
     for (unsigned i = 0; i < n; i++)
         if (strcmp(names[i], name) == 0)
             return 0;
-    cli_say("--scenario %s: there is none of that name; the nearest is %s (%s --help has them all)",
-            name, n ? cus_nearest(name, names) : "none", program);
+    const char *near = cus_near(name, names);
+    cli_say("--scenario %s: there is none of that name%s%s (%s --help has them all)", name,
+            near ? "; the nearest is " : "", near ? near : "", program);
     return 2;
 }
 

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,7 @@ static void fill_facts(const struct bench_found *found, const struct texts *text
 
 static void fill(const struct bench_found *found, const struct texts *texts, struct table *table) {
     table_init(table, "bench", columns, COLUMNS, "-cell");
+    table->spare = "wrong_sums,gain_at_step,noise_ns,folded,graphs,first_ten_of_eager,eager_ns";
     table->idle = IDLE;
     table->notes_in_md = true;
     fill_facts(found, texts, table);
@@ -147,14 +149,14 @@ static void fill(const struct bench_found *found, const struct texts *texts, str
         row[5].number = (int64_t)(one->deviation + 0.5);
         row[6].number = (int64_t)(one->p10 + 0.5);
         row[7].number = (int64_t)(one->p90 + 0.5);
-        row[8].real = cell->eager > 0 ? 100 * one->median / cell->eager : 0;
+        row[8].real = cell->eager > 0 ? 100 * one->median / cell->eager : NAN;
         row[9].number = (int64_t)(cell->eager + 0.5);
         row[10].real = one->issued ? 100 * (double)one->in_graphs / (double)one->issued : 0;
         row[11].real = (double)one->in_graphs / steps;
         row[12].real = (double)one->graph_launches / steps;
         row[13].number = (int64_t)one->wrong;
         row[14].number = one->n;
-        row[15].real = 100 * one->first_of_eager;
+        row[15].real = one->first_of_eager > 0 ? 100 * one->first_of_eager : NAN;
         row[16].number = one->reached;
     }
 }
@@ -167,6 +169,12 @@ struct picture {
     struct plot_point *points;
     char (*names)[NAME];
 };
+
+/* A cell is compared with the plain driver of its batch, and the line is that of all batches: drawn
+ * is what `of_eager` says, of that line. */
+static double scale_of(const struct bench_found *found, const struct bench_cell *cell) {
+    return cell->eager > 0 ? found->grid->cells[0].measured.median / cell->eager : 1;
+}
 
 /* Cells of one strategy and break list stand together, by size. */
 static void make_picture(const struct bench_found *found, struct picture *picture) {
@@ -187,8 +195,8 @@ static void make_picture(const struct bench_found *found, struct picture *pictur
             series--;
         }
         series->n++;
-        picture->points[i] =
-            (struct plot_point){cell->segment, cell->measured.median, cell->measured.deviation};
+        picture->points[i] = (struct plot_point){cell->segment, cell->measured.median,
+                                                 cell->measured.deviation, scale_of(found, cell)};
         before = cell;
     }
     picture->plot.series = picture->series;
@@ -204,11 +212,10 @@ static bool draw(const struct bench_found *found, const struct texts *texts, FIL
     if (good) {
         make_picture(found, &picture);
         snprintf(title, sizeof title, "%.90s", texts->program);
-        snprintf(
-            subtitle, sizeof subtitle,
-            "%.80s, driver %s, cusplice %s, %.10s; medians of %u rounds, bars: median absolute "
-            "deviation",
-            found->facts->gpu, texts->driver, CUSPLICE_VERSION, texts->date, found->rounds);
+        snprintf(subtitle, sizeof subtitle,
+                 "%.80s, driver %s, cusplice %s, %.10s; medians of %u rounds beside the plain "
+                 "driver, bars: median absolute deviation",
+                 found->facts->gpu, texts->driver, CUSPLICE_VERSION, texts->date, found->rounds);
         picture.plot.title = title;
         picture.plot.subtitle = subtitle;
         plot_svg(&picture.plot, to);
@@ -221,8 +228,8 @@ static bool draw(const struct bench_found *found, const struct texts *texts, FIL
 
 /* ---- files ---- */
 
-bool cli_bench_writable(const char *option, const char *path, bool force, const char *trace) {
-    const char *const from[] = {trace, NULL};
+bool cli_bench_writable(const char *option, const char *path, bool force, const char *of) {
+    const char *const from[] = {of, NULL};
     struct beside beside;
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');

@@ -280,13 +280,14 @@ int cli_config_explain(const char *asked, const char *lib, bool json) {
     struct answer it = {.asked = asked, .verdict = {CUS_POLICY_GRAPH, -1}};
     int problems = 0;
     struct cus_rules *rules = cus_rules_load(false, cli_problem, &problems, NULL);
-    const char *call = behind_word(asked, "api:");
+    const char *call = behind_word(asked, "api:"), *near = call ? cus_calls_nearest(call) : NULL;
     if (!rules)
         return 1;
     it.taken_as = call ? "call" : NULL;
     bool known = call ? answer_call(rules, &it) : ask_kernel(rules, &it, lib);
     if (call && !known)
-        cli_say("the driver has no call %s; the nearest is %s", call, cus_calls_nearest(call));
+        cli_say("the driver has no call %s%s%s", call, near ? "; the nearest is " : "",
+                near ? near : "");
     else if (known && json)
         json_answer(&it);
     else if (known)

@@ -112,7 +112,8 @@ static void free_places(struct places *places) {
 static void print_setting(const struct cus_option_row *row, const char *value, const char *allowed,
                           const char *file, int line) {
     /* What the launcher offers would become the user's word in a file. */
-    bool set = file && strcmp(file, CUS_CACHE_OFFERED) != 0;
+    bool set =
+        file && strcmp(file, CUS_CACHE_OFFERED) != 0 && strcmp(file, CUS_PRESETS_OFFERED) != 0;
     clean_print(stdout, "# %s", file ? file : "built-in");
     if (line)
         printf(":%d", line);

@@ -9,9 +9,12 @@
 
 #include "tools/cli/options.h"
 
-/* For a table: -c FILE, or -c PRESET. */
+/* For a table: -c FILE, or -c PRESET. What a verb adds is MORE. */
 bool cli_take_config(const struct cli_option *self, const char *name);
-#define CLI_CONFIG CLI_OPTION("config", 'c', cli_take_config, NULL)
+#define CLI_CONFIG(MORE)                                                                           \
+    CLI_OPTION("config", 'c', cli_take_config, NULL, "FILE",                                       \
+               "settings and rules: a file, or the name of a preset (vllm, nccl). May be given "   \
+               "several times: all rules hold, and of two files the later one is stronger" MORE)
 
 /* The list that was given so, as CUSPLICE_CONFIG has it; NULL: none. */
 const char *cli_config_given(void);

@@ -114,6 +114,8 @@ static void note_found(struct found *found, const char *line) {
         {"behind", "another interposer stands behind the library, and is called by it: "},
         {"led", "this was bound past the library, and led to it: "},
         {"passes", "nothing was deferred from some moment on: "},
+        {"presets", "rules of presets held, since a library is loaded (--set presets=off switches "
+                    "that off): "},
     };
     char word[16], *to = found->texts[found->n < FOUND ? found->n : 0];
     int text = 0;

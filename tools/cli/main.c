@@ -66,10 +66,6 @@ void cli_problem(void *context, const struct cus_problem *problem) {
     cli_say("%s", text);
 }
 
-void cli_print_help(const struct cli_verb *verb) {
-    printf("usage: cusplice %s\n\n%s", verb->synopsis, verb->help);
-}
-
 static void print_help(void) {
     printf("usage: cusplice VERB ...\n\n"
            "Turns the CUDA launches of an unmodified program into graphs, cut where kernels on an "
@@ -96,11 +92,13 @@ static int unknown(const char *word) {
     const char *names[VERBS + 1] = {NULL};
     for (unsigned i = 0; i < VERBS; i++)
         names[i] = verbs[i]->name;
+    const char *near = cus_near(word, names);
     if (strchr(word, '/'))
         cli_say("'%s' is no verb; to run a program: cusplice run -- %s", word, word);
+    else if (near)
+        cli_say("'%s' is no verb; the nearest is '%s' (see cusplice --help)", word, near);
     else
-        cli_say("'%s' is no verb; the nearest is '%s' (see cusplice --help)", word,
-                cus_nearest(word, names));
+        cli_say("'%s' is no %s (see cusplice --help)", word, *word == '-' ? "option" : "verb");
     return 2;
 }
 
@@ -109,7 +107,7 @@ int main(int argc, char **argv) {
         cli_say("a verb is missing (see cusplice --help)");
         return 2;
     }
-    if (is(argv[1], "--version", "version")) {
+    if (is(argv[1], "--version", "version") || strcmp(argv[1], "-V") == 0) {
         printf("cusplice %s\n", CUSPLICE_VERSION);
         return 0;
     }
@@ -121,9 +119,9 @@ int main(int argc, char **argv) {
     const struct cli_verb *verb = find(argv[help ? 2 : 1]);
     if (!verb)
         return unknown(argv[help ? 2 : 1]);
-    if (help) {
-        cli_print_help(verb);
-        return 0;
+    if (help) { /* the verb has the tables of its options */
+        char *const asked[] = {argv[2], "--help", NULL};
+        return verb->run(verb, 2, (char **)asked);
     }
     budget_begin();
     return verb->run(verb, argc - 1, argv + 1);

@@ -1,5 +1,5 @@
 /*
- * Reads a verb's options by its table, and finds the nearest name for a wrong one. Every verb
+ * Reads a verb's options by its table, and finds the name that is near a wrong one. Every verb
  * calls it, on one thread. It never exits.
  */
 #include "tools/cli/options.h"
@@ -13,7 +13,7 @@
 #include "tools/cli/run.h"
 
 /* A code of getopt_long from LONG on is the place of a row; a smaller one is the row's `brief`. */
-enum { ROWS = 32, LONG = 256, EXIT_BAD = 2 };
+enum { ROWS = 40, LONG = 256, EXIT_BAD = 2 };
 
 struct reading {
     const struct cli_option *rows[ROWS];
@@ -41,15 +41,44 @@ bool cli_take_name(const struct cli_option *self, const char *value) {
     return false;
 }
 
+/* The word that is near, or all of them. */
+static void say_words(const struct cli_option *self, const char *value) {
+    const char *near = cus_near(value, self->words);
+    char all[160] = "";
+    for (unsigned i = 0; self->words[i]; i++) {
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s",
+                 !i                   ? ""
+                 : self->words[i + 1] ? ", "
+                                      : " or ",
+                 self->words[i]);
+    }
+    if (near)
+        cli_say("--%s %s: no such value; the nearest is %s", self->name, value, near);
+    else
+        cli_say("--%s %s: no such value: it may be %s", self->name, value, all);
+}
+
 bool cli_take_word(const struct cli_option *self, const char *value) {
     for (unsigned i = 0; self->words[i]; i++)
         if (strcmp(value, self->words[i]) == 0) {
             *(unsigned *)self->to = i;
             return true;
         }
-    cli_say("--%s %s: no such value; the nearest is %s", self->name, value,
-            cus_nearest(value, self->words));
+    say_words(self, value);
     return false;
+}
+
+bool cli_take_json(const struct cli_option *self, const char *value) {
+    static const char *const words[] = {"table", "json", NULL};
+    struct cli_option one = *self;
+    unsigned place;
+    one.to = &place;
+    one.words = words;
+    bool good = cli_take_word(&one, value);
+    if (good)
+        *(bool *)self->to = place == 1;
+    return good;
 }
 
 bool cli_number(const struct cli_option *self, const char *value, unsigned *out) {
@@ -123,19 +152,26 @@ static const struct cli_option *find(const struct reading *it, int code, const c
     return NULL;
 }
 
-static bool refuse(const struct reading *it, const char *word) {
+static bool refuse(const struct cli_verb *self, const struct reading *it, const char *word) {
     const char *names[ROWS + 1] = {NULL};
     char bare[64];
     const char *begin = word + strspn(word, "-");
+    int n = 0;
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(begin, "="), begin);
     for (int i = 0; i < it->n; i++) {
-        names[i] = it->rows[i]->name;
-        if (strcmp(bare, names[i]) == 0 && !it->rows[i]->value && strchr(word, '=')) {
+        const struct cli_option *row = it->rows[i];
+        if (strcmp(bare, row->name) == 0 && !row->value && strchr(word, '=')) {
             cli_say("--%s takes no value", bare);
             return false;
         }
+        if (row->help || row == help)
+            names[n++] = row->name;
     }
-    cli_say("unknown option %s; the nearest is --%s", word, cus_nearest(bare, names));
+    const char *near = cus_near(bare, names);
+    if (near)
+        cli_say("unknown option %s; the nearest is --%s", word, near);
+    else
+        cli_say("unknown option %s (see cusplice %s --help)", word, self->name);
     return false;
 }
 
@@ -151,14 +187,12 @@ static bool take(const struct cli_verb *self, const struct reading *it, int code
     /* The value of a short option stands apart: -output is no option, nor is -o=file. */
     bool attached = row && !missing && code < LONG && row->value && word[2] && optarg == word + 2;
     if (!row || attached)
-        return refuse(it, word);
+        return refuse(self, it, word);
     if (missing) {
         cli_say("%s: %s is missing", word, row->value);
         return false;
     }
     *helped = row == help;
-    if (*helped)
-        cli_print_help(self);
     return !*helped && row->take(row, optarg);
 }
 
@@ -175,8 +209,11 @@ int cli_options_read(const struct cli_verb *self, int argc, char **argv, enum cl
             continue;
         }
         bool apart = code != ':' && optarg && optarg == argv[optind - 1];
-        if (!take(self, &it, code, argv[optind - (apart ? 2 : 1)], &helped))
+        if (!take(self, &it, code, argv[optind - (apart ? 2 : 1)], &helped)) {
+            if (helped)
+                cli_print_help(self, tables);
             return helped ? 0 : form == CLI_PROGRAM ? CLI_EXIT_REFUSED : EXIT_BAD;
+        }
     }
     words->options = words->n;
     memmove(words->at + words->n, argv + optind, (size_t)(argc - optind + 1) * sizeof *argv);

@@ -1,6 +1,6 @@
 /*
  * Looks into a program's file: ELF class, machine, interpreter, setuid bits, capabilities.
- * handshake.c calls it. It only reads, and never runs the program.
+ * handshake.c, outputs.c and verb_bench.c call it. It only reads, and never runs the program.
  */
 #include "tools/cli/program.h"
 
@@ -20,8 +20,7 @@ static bool is_program(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
 }
 
-/* As execvp would find it. */
-static bool look_up(const char *name, char *out, size_t bytes) {
+bool cli_program_find(const char *name, char *out, size_t bytes) {
     if (strchr(name, '/')) {
         snprintf(out, bytes, "%s", name);
         return is_program(out);
@@ -52,7 +51,7 @@ static bool interpreter_of(const char *head, char *out, size_t bytes) {
     if (base && strcmp(base, "/env") == 0)
         while ((word = strtok_r(NULL, " \t", &save)) && (*word == '-' || strchr(word, '=')))
             ;
-    if (!word || !look_up(word, path, sizeof path))
+    if (!word || !cli_program_find(word, path, sizeof path))
         return false;
     snprintf(out, bytes, "%s", path);
     return true;
@@ -107,7 +106,7 @@ static const char *privilege_obstacle(int fd) {
 void cli_program_obstacle(const char *name, char *out, size_t bytes) {
     char path[PATH_MAX];
     *out = 0;
-    bool found = look_up(name, path, sizeof path);
+    bool found = cli_program_find(name, path, sizeof path);
     for (int depth = 0; found && depth < 4; depth++) {
         char head[256] = "", next[PATH_MAX];
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

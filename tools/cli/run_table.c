@@ -50,10 +50,13 @@ static void take_ran(struct cli_row *row, const char *text) {
         !at)
         return;
     size_t program = strcspn(text + at, "\t\n");
-    const char *top = text + at + program + (text[at + program] == '\t');
+    const char *gpu = text + at + program + (text[at + program] == '\t');
+    size_t bytes = strcspn(gpu, "\t\n");
+    const char *top = gpu + bytes + (gpu[bytes] == '\t');
     row->ran = row->ops != 0;
     row->rank = rank_of(rank);
     take_text(row->program, sizeof row->program, text + at, program);
+    take_text(row->gpu, sizeof row->gpu, gpu, bytes);
     take_text(row->top, sizeof row->top, top, strcspn(top, "\n"));
 }
 
@@ -102,21 +105,22 @@ static void print_row(FILE *to, const struct cli_row *row) {
     if (row->rank >= 0)
         snprintf(rank, sizeof rank, "%d", row->rank);
     if (!row->ran) {
-        fprintf(to, "  %6s %8ld  %-16s %s\n", rank, row->pid, "-",
+        fprintf(to, "  %6s %8ld  %-11s %-16s %s\n", rank, row->pid, "-", "-",
                 cus_process_start(row->pid)
                     ? "still runs"
                     : "ended without its exit handlers (by a signal or _exit)");
         return;
     }
-    fprintf(to, "  %6s %8ld  %-16.16s %12llu %9.1f %% %9.1f  %s\n", rank, row->pid, row->program,
-            row->ops, 100.0 * (double)row->in_graphs / (double)row->ops, (double)row->ms / 1000,
-            row->top);
+    fprintf(to, "  %6s %8ld  %-11s %-16.16s %12llu %9.1f %% %9.1f  %s\n", rank, row->pid, row->gpu,
+            row->program, row->ops, 100.0 * (double)row->in_graphs / (double)row->ops,
+            (double)row->ms / 1000, row->top);
 }
 
 void cli_table_print(FILE *to) {
     unsigned shown = n_rows < CLI_TABLE_SHOWN ? n_rows : CLI_TABLE_SHOWN;
-    fprintf(to, "cusplice: %llu processes\n  %6s %8s  %-16s %12s %11s %9s  %s\n", n_rows + beyond,
-            "rank", "pid", "program", "launches", "in graphs", "seconds", "costliest break");
+    fprintf(to, "cusplice: %llu processes\n  %6s %8s  %-11s %-16s %12s %11s %9s  %s\n",
+            n_rows + beyond, "rank", "pid", "GPU", "program", "launches", "in graphs", "seconds",
+            "costliest break");
     for (unsigned i = 0; i < shown; i++)
         print_row(to, &rows[i]);
     if (n_rows + beyond > shown)

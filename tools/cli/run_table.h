@@ -16,7 +16,7 @@ struct cli_row {
     bool ran; /* it issued ops, and left its report at exit */
     bool exits;
     unsigned long long ms, ops, in_graphs;
-    char program[64], top[160]; /* clean */
+    char program[64], gpu[24], top[160]; /* clean; gpu as in stats/gpus.h */
 };
 
 /* Takes a line of the hand-shake; what does not belong into the table is passed over. */

@@ -9,9 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/screen.h"
 #include "tools/trace/budget.h"
 
-enum { OPTIONS = 16 };
+enum { OPTIONS = 18 };
+
+/* clang-format off */
+#define ROW(NAME, ARG, TAKE, TO, HELP) {.name = NAME, .value = ARG, .take = TAKE, .to = TO, .arg = ARG, .help = HELP}
+#define OUTPUT(MORE) {.name = "output", .brief = 'o', .value = "FILE", .take = cli_take_name, .to = &args->out.path, .arg = "FILE", .help = "where it goes" MORE}
+/* clang-format on */
+
+#define BY_HELP                                                                                    \
+    "kernels (default): calls, how many are aligned, how many are in one trace only, in graphs, "  \
+    "aligned ops that went into a graph in B and not in A (gained) or the other way round "        \
+    "(lost), "                                                                                     \
+    "host time (delta: B less A, of aligned ops), runs ended.\nsteps: by signature: steps, ops, "  \
+    "in "                                                                                          \
+    "graphs, graph launches, time on average"
 
 static const char *const ways[] = {"kernels", "steps", NULL};
 
@@ -60,8 +74,17 @@ static bool take_seconds(const struct cli_option *self, const char *text) {
 }
 
 const struct cli_option cli_budget_options[] = {
-    {.name = "max-memory", .value = "MIB", .take = take_memory},
-    {.name = "max-seconds", .value = "S", .take = take_seconds},
+    {.name = "max-memory",
+     .value = "MIB",
+     .take = take_memory,
+     .arg = "MIB",
+     .help = "read and unpack with so much memory at most; 0: no bound. Without it 256 MiB and 16 "
+             "times what is read; a packed trace may unpack to 64 MiB and 100 times its length"},
+    {.name = "max-seconds",
+     .value = "S",
+     .take = take_seconds,
+     .arg = "S",
+     .help = "with so much processor time; 0: no bound. Without it 30 s and 1 s for each MiB"},
     {0},
 };
 
@@ -82,28 +105,78 @@ int cli_one_trace(const struct cli_verb *self, int argc, char **argv, const stru
     return 2;
 }
 
+static bool is_file(const struct trace_args *args) {
+    return args->out.path && strcmp(args->out.path, "-") != 0;
+}
+
 int trace_args_read(const struct cli_verb *self, struct trace_args *args, int argc, char **argv,
                     unsigned allowed, const char *const *needed) {
     /* In the order of enum trace_option. */
     const struct cli_option all[OPTIONS] = {
-        {"format", 0, "FORMAT", cli_take_word, &args->view.format, table_formats, 0, 0},
-        {"sort", 0, "FIELD", cli_take_name, &args->view.sort, NULL, 0, 0},
-        {"fields", 0, "A,B", cli_take_name, &args->view.fields, NULL, 0, 0},
-        {"names", 0, "FORM", cli_take_word, &args->names, names_forms, 0, 0},
-        {"top", 0, "N", cli_take_number, &args->view.top, NULL, 1, 0},
-        CLI_FLAG("json", &args->json),
-        {"steps", 0, "A-B", take_steps, args, NULL, 0, 0},
-        {"stream", 0, "N", cli_take_number, &args->stream, NULL, 1, 0},
-        CLI_FLAG("dot", &args->dot),
-        {"step", 0, "N", take_step, args, NULL, 0, 0},
-        {"out", 'o', "FILE", cli_take_name, &args->out, NULL, 0, 0},
-        CLI_FLAG("pack", &args->pack),
-        {"by", 0, "WHAT", cli_take_word, &args->by, ways, 0, 0},
-        {"html", 0, "FILE", cli_take_name, &args->html, NULL, 0, 0},
-        CLI_FLAG("force", &args->force),
-        CLI_FLAG("bare", &args->bare),
+        CLI_FORMAT(
+            cli_take_word, &args->view.format,
+            "; table and md show units, in csv and json fields that end in _ns are nanoseconds "
+            "and those of shares per cent"),
+        ROW("sort", "FIELD", cli_take_name, &args->view.sort,
+            "largest first, texts from A on; -FIELD (as --sort=-FIELD) the other way round"),
+        ROW("fields", "A,B", cli_take_name, &args->view.fields, "these columns, in this order"),
+        {.name = "names",
+         .value = "FORM",
+         .take = cli_take_word,
+         .to = &args->names,
+         .words = names_forms,
+         .arg = "FORM",
+         .help = "base (default), demangled or mangled; kernels of one name are one row"},
+        {.name = "top",
+         .value = "N",
+         .take = cli_take_number,
+         .to = &args->view.top,
+         .least = 1,
+         .arg = "N",
+         .help = "N rows at most"},
+        CLI_TABLE_OR_JSON(&args->json),
+        ROW("steps", "A-B", take_steps, args,
+            "steps A to B, from 0 on, of the busiest stream, or of --stream, and of the other "
+            "streams those that begin in that time; cusplice report coverage lists them"),
+        {.name = "stream",
+         .value = "N",
+         .take = cli_take_number,
+         .to = &args->stream,
+         .least = 1,
+         .arg = "N",
+         .help = "this stream's"},
+        CLI_FLAG("dot", &args->dot,
+                 "one step as a digraph for Graphviz (dump --dot T | dot -Tsvg): graphs are boxes "
+                 "around their ops, eager ops are octagons with their reason"),
+        ROW("step", "N", take_step, args,
+            "with --dot: which step; without it the last one that came to its end"),
+        OUTPUT("; without it, X.cst becomes X.trim.cst (repair: X.repaired.cst)"),
+        CLI_FLAG("pack", &args->pack, "compress it (zstd)"),
+        {.name = "by",
+         .value = "WHAT",
+         .take = cli_take_word,
+         .to = &args->by,
+         .words = ways,
+         .arg = "WHAT",
+         .help = BY_HELP},
+        ROW("html", "FILE", cli_take_name, &args->html,
+            "a page for a browser, which needs no network: the tables, and the ops of a step, to "
+            "search. It holds 5,000,000 ops at most"),
+        CLI_FORCE(&args->out.force),
+        CLI_FLAG("bare", &args->bare,
+                 "for others to see: leave out the command line, paths, names of threads, the "
+                 "arguments of kernels and what a replay needs. Names of kernels, shapes and times "
+                 "stay"),
+        CLI_FLAG(
+            "wide", &args->wide,
+            "all columns, and no text shortened. Otherwise a table is as wide as the terminal; "
+            "in a file or pipe as COLUMNS says, or 120 columns"),
+        OUTPUT("; - is stdout, as without it"),
     };
-    struct cli_option taken[OPTIONS + 1] = {{0}};
+    /* Names of before; the help has them no more. */
+    const struct cli_option old_json = CLI_OLD_FLAG("json", cli_take_flag, &args->json);
+    const struct cli_option old_out = CLI_OLD("out", 0, cli_take_name, &args->out.path);
+    struct cli_option taken[OPTIONS + 3] = {{0}};
     const struct cli_option *const tables[] = {taken, cli_budget_options, NULL};
     struct cli_words words;
     unsigned n = 0;
@@ -111,16 +184,22 @@ int trace_args_read(const struct cli_verb *self, struct trace_args *args, int ar
     for (unsigned i = 0; i < OPTIONS; i++)
         if (allowed & 1u << i)
             taken[n++] = all[i];
+    if (allowed & TRACE_JSON)
+        taken[n++] = old_json;
+    if (allowed & TRACE_OUT)
+        taken[n++] = old_out;
     int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
     if (status >= 0)
         return status;
     args->words = words.at;
-    for (int i = 0; i < words.n; i++)
+    args->view.width = args->wide || is_file(args) ? 0 : cli_screen_columns();
+    args->n_words = words.n;
+    for (int i = 0; needed && i < words.n; i++)
         if (!*needed++) {
             cli_say("%s: more than is expected (see --help)", words.at[i]);
             return 2;
         }
-    if (!*needed)
+    if (!needed || !*needed)
         return -1;
     cli_say("%s is missing (see cusplice %s --help)", *needed, self->name);
     return 2;
@@ -137,15 +216,15 @@ bool trace_args_open(const struct trace_args *args, const char *path, struct loo
     return true;
 }
 
-int trace_args_end(void) {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return 0;
-    if (errno != EPIPE)
-        cli_say("stdout: cannot be written: %s", strerror(errno));
-    return 1;
+bool trace_args_begin(struct trace_args *args, const char *const *from) {
+    return cli_redirect_begin(&args->out, from);
 }
 
-int trace_args_print(const struct trace_args *args, struct table *table) {
+int trace_args_end(struct trace_args *args) {
+    return cli_redirect_end(&args->out, true) ? 0 : 1;
+}
+
+int trace_args_print(struct trace_args *args, struct table *table, const char *const *from) {
     char error[512];
     if (table->failed) {
         cli_say("not enough memory for the table");
@@ -155,10 +234,13 @@ int trace_args_print(const struct trace_args *args, struct table *table) {
         cli_say("%s", error);
         return 2;
     }
+    if (!trace_args_begin(args, from))
+        return 1;
     table_print(table, &args->view, stdout);
     if (table->failed) {
+        cli_redirect_end(&args->out, false);
         cli_say("not enough memory to sort the table");
         return 1;
     }
-    return trace_args_end();
+    return trace_args_end(args);
 }

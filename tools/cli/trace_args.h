@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "tools/cli/options.h"
+#include "tools/cli/redirect.h"
 #include "tools/trace/look.h"
 #include "tools/trace/table.h"
 
@@ -30,20 +31,10 @@ enum trace_option {
     TRACE_HTML = 1 << 13,
     TRACE_FORCE = 1 << 14,
     TRACE_BARE = 1 << 15,
+    TRACE_WIDE = 1 << 16,
+    TRACE_LINES = 1 << 17, /* -o as TRACE_OUT, of what else is printed */
+    TRACE_TABLE = TRACE_FORMAT | TRACE_SORT | TRACE_FIELDS | TRACE_TOP | TRACE_WIDE | TRACE_LINES,
 };
-
-/* In the help of each verb that reads a trace or a database. */
-#define CLI_BUDGET_HELP                                                                            \
-    "      --max-memory MIB  read and unpack with so much memory at most; 0: no bound. Without "   \
-    "it "                                                                                          \
-    "256 MiB\n"                                                                                    \
-    "                        and 16 times what is read; a packed trace may unpack to 64 MiB and "  \
-    "100\n"                                                                                        \
-    "                        times its length\n"                                                   \
-    "      --max-seconds S   with so much processor time; 0: no bound. Without it 30 s and 1 s "   \
-    "for "                                                                                         \
-    "each\n"                                                                                       \
-    "                        MiB\n"
 
 /* --max-memory and --max-seconds, for the tables of such verbs. */
 extern const struct cli_option cli_budget_options[];
@@ -54,29 +45,33 @@ int cli_one_trace(const struct cli_verb *self, int argc, char **argv, const stru
 
 struct trace_args {
     char **words; /* what is no option, as many as were needed */
+    int n_words;
     struct table_view view;
     enum names_form names;
     enum { TRACE_BY_KERNELS, TRACE_BY_STEPS } by;
-    bool json, dot, pack, bare, force;
+    bool json, dot, pack, bare, wide;
     bool steps, step;  /* --steps or --step was given; --step was */
     uint32_t from, to; /* of --steps; both are --step */
     uint32_t stream;
-    const char *out, *html;
+    struct cli_redirect out; /* and whether --force was given */
+    const char *html;
 };
 
 /* Reads these options and the budget's. -1: go on; else the exit status. `needed`: what each word
- * is ("TRACE"), as many as there have to be, then NULL. */
+ * is ("TRACE"), as many as there have to be, then NULL; NULL: the verb judges them. */
 int trace_args_read(const struct cli_verb *self, struct trace_args *args, int argc, char **argv,
                     unsigned allowed, const char *const *needed);
 
 /* Opens a trace, or says why not: the exit status is 1. */
 bool trace_args_open(const struct trace_args *args, const char *path, struct look *look);
 
-/* stdout is complete; 0, or 1 where it could not be written, which is told (not for a pipe that was
- * closed). */
-int trace_args_end(void);
+/* What a verb prints goes to -o between these two. `from`: the traces, then NULL. The first: false,
+ * and the exit status is 1. The second: all is printed; 0, or 1 where it could not be written,
+ * which is told (not for a pipe that was closed). */
+bool trace_args_begin(struct trace_args *args, const char *const *from);
+int trace_args_end(struct trace_args *args);
 
-/* Checks a filled table against the options and prints it; the exit status. */
-int trace_args_print(const struct trace_args *args, struct table *table);
+/* Checks a filled table against the options and prints it; the exit status. `from`: as above. */
+int trace_args_print(struct trace_args *args, struct table *table, const char *const *from);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The traces of a folder, as cusplice record -o FOLDER/ leaves them. The verbs report and export
- * call it. It opens none of them.
+ * The traces of a folder, as cusplice record -o FOLDER/ leaves them. The verbs report, export
+ * and diff call it. It opens none of them.
  */
 #ifndef CUSPLICE_TOOLS_CLI_TRACE_FOLDER_H
 #define CUSPLICE_TOOLS_CLI_TRACE_FOLDER_H

@@ -9,6 +9,9 @@
 
 #include "shim/base/config.h"
 
+/* In a verb's help: here stand its options. */
+#define CLI_OPTIONS "\v"
+
 struct cli_verb {
     const char *name;
     const char *synopsis; /* behind "cusplice" */
@@ -43,8 +46,6 @@ extern const struct cli_verb
 
 /* `cusplice: ` and a line, on stderr. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The verb's help, on stdout. */
-void cli_print_help(const struct cli_verb *verb);
 /* Told on stderr; context is an int that counts. */
 void cli_problem(void *context, const struct cus_problem *problem);
 

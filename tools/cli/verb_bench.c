@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include "tools/cli/bench.h"
+#include "tools/cli/config_name.h"
 #include "tools/cli/library.h"
+#include "tools/cli/program.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
 #include "tools/replay/whole.h"
+#include "tools/trace/beside.h"
 #include "tools/trace/budget.h"
 #include "tools/whatif/facts.h"
 
@@ -22,43 +25,7 @@ static const char help[] =
     "lists of kernels that are kept out of them, and prints a table and a plot. TRACE is a file; "
     "in its place a\n"
     "scenario (harness/scenario) or a program is recorded into a folder that is removed.\n"
-    "\n"
-    "      --strategy LIST   with commas between, or repeated: eager (the driver alone: what all "
-    "others are compared\n"
-    "                        with, always measured), piecewise, full, as-recorded; default: all. "
-    "piecewise is measured\n"
-    "                        with each size and list, full with each size (it takes eager kernels "
-    "into graphs),\n"
-    "                        as-recorded as it was recorded\n"
-    "      --segments LIST   launches in a graph at most (segment_max); default: "
-    "4,16,64,256,1024\n"
-    "      --break LIST      which kernels are kept out of graphs; may be repeated; default: none "
-    "and every:10\n"
-    "                          none       none but those of the configuration\n"
-    "                          A;B;...    patterns, as in [rules]\n"
-    "                          every:N    kernels, chosen by name, whose launches make up nearest "
-    "to 1 in N of all\n"
-    "                          sweep      each of the kernels that are launched most, a list of "
-    "its own\n"
-    "      --top K           so many kernels of sweep, 1 to 50 (default 8)\n"
-    "      --first N         launches in the first graph of a step (segment_first)\n"
-    "      --rounds N        rounds of measuring, 1 to 10000 (default 10)\n"
-    "      --pace P          recorded (default): between calls the host takes the time that the "
-    "program took;\n"
-    "                        fastest: the time that it took in the fastest step; none: it issues "
-    "as fast as it can\n"
-    "      --format FORM     table (default), json, csv or md\n"
-    "  -o, --output FILE     in place of stdout; may be repeated. Without --format its end says "
-    "the format: .md, .csv,\n"
-    "                        .json\n"
-    "      --svg FILE        the plot: time of a step against the size of graphs\n"
-    "      --force           replace files that are there, but never TRACE\n"
-    "      --trust           play TRACE, whoever's it is: it runs the GPU code in it (cusplice "
-    "replay --help)\n"
-    "      --scenario NAME   record that scenario\n"
-    "      --steps A-B       of it, or of the program, these steps alone\n" CLI_BUDGET_HELP
-    "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Cells are measured in batches, by players that take turns; one of each batch is the plain "
     "driver. step_ns is the\n"
     "median time of a step, noise_ns the median absolute deviation, of_eager compares with "
@@ -183,30 +150,49 @@ static bool take_output(const struct cli_option *self, const char *text) {
         cli_say("--output %s: more than %d files", text, BENCH_OUTPUTS);
         return false;
     }
-    asked.outputs[asked.n_outputs++].path = text;
+    asked.outputs[asked.n_outputs++].path = strcmp(text, "-") == 0 ? NULL : text;
     return true;
 }
 
 static const struct cli_option options[] = {
-    {.name = "strategy", .value = "a value", .take = take_strategies, .words = bench_strategies},
-    CLI_OPTION("segments", 0, take_segments, NULL),
-    CLI_OPTION("pieces", 0, take_pieces, NULL),
-    CLI_OPTION("break", 0, take_break, NULL),
-    CLI_NUMBER("top", &asked.top, 1, TOP_MAX),
-    CLI_OPTION("first", 0, take_first, &asked.plan.first),
-    CLI_NUMBER("rounds", &asked.rounds, 1, 10000),
-    CLI_WORD("pace", &asked.pace, replay_paces),
-    {.name = "format",
+    {.name = "strategy",
      .value = "a value",
-     .take = take_format,
-     .to = &asked.format,
-     .words = table_formats},
-    CLI_OPTION("output", 'o', take_output, NULL),
-    CLI_TEXT("svg", 0, &asked.svg),
-    CLI_TEXT("scenario", 0, &asked.scenario),
-    CLI_TEXT("steps", 0, &asked.steps),
-    CLI_FLAG("force", &asked.force),
-    CLI_FLAG("trust", &asked.trusted),
+     .take = take_strategies,
+     .words = bench_strategies,
+     .arg = "LIST",
+     .help = "with commas between, or repeated: eager (the driver alone: what all others are "
+             "compared with, always measured), piecewise, full, as-recorded; default: all. "
+             "piecewise is measured with each size and list, full with each size (it takes eager "
+             "kernels into graphs), as-recorded as it was recorded"},
+    CLI_OPTION("segments", 0, take_segments, NULL, "LIST",
+               "launches in a graph at most (segment_max); default: 4,16,64,256,1024"),
+    CLI_OLD("pieces", 0, take_pieces, NULL),
+    CLI_OPTION("break", 0, take_break, NULL, "LIST",
+               "which kernels are kept out of graphs; may be repeated; default: none and every:10\n"
+               "none: none but those of the configuration\n"
+               "A;B;...: patterns, as in [rules]\n"
+               "every:N: kernels, chosen by name, whose launches make up nearest to 1 in N of all\n"
+               "sweep: each of the kernels that are launched most, a list of its own"),
+    CLI_CONFIG(". For the strategies but as-recorded"),
+    CLI_NUMBER("top", &asked.top, 1, TOP_MAX, "K", "so many kernels of sweep, 1 to 50 (default 8)"),
+    CLI_OPTION("first", 0, take_first, &asked.plan.first, "N",
+               "launches in the first graph of a step (segment_first)"),
+    CLI_NUMBER("rounds", &asked.rounds, 1, 10000, "N",
+               "rounds of measuring, 1 to 10000 (default 10)"),
+    CLI_WORD("pace", &asked.pace, replay_paces, "P",
+             "recorded (default): between calls the host takes the time that the program took; "
+             "fastest: the time that it took in the fastest step; none: it issues as fast as it "
+             "can"),
+    CLI_FORMAT(take_format, &asked.format, ""),
+    CLI_OUTPUT(take_output, NULL,
+               "; - is stdout, as without it; may be repeated. Without --format its end says the "
+               "format: .md, .csv, .json"),
+    CLI_TEXT("svg", 0, &asked.svg, "FILE", "the plot: time of a step against the size of graphs"),
+    CLI_FORCE(&asked.force),
+    CLI_FLAG("trust", &asked.trusted,
+             "play TRACE, whoever's it is: it runs the GPU code in it (cusplice replay --help)"),
+    CLI_TEXT("scenario", 0, &asked.scenario, "NAME", "record that scenario"),
+    CLI_TEXT("steps", 0, &asked.steps, "A-B", "of it, or of the program, these steps alone"),
     {0},
 };
 
@@ -267,22 +253,26 @@ static enum table_format format_of(const char *path) {
 }
 
 static bool check_files(void) {
+    char program[4096] = "";
     bool good = true;
+    if (asked.program)
+        cli_program_find(asked.program[0], program, sizeof program);
+    const char *from = asked.trace ? asked.trace : *program ? program : NULL;
     for (unsigned i = 0; i < asked.n_outputs && good; i++) {
         struct bench_output *output = &asked.outputs[i];
         output->format = format_of(output->path);
         if (!output->path)
             continue;
-        good = cli_bench_writable("--output", output->path, asked.force, asked.trace);
+        good = cli_bench_writable("--output", output->path, asked.force, from);
         for (unsigned k = 0; k <= i && good; k++) {
             const char *other = k < i ? asked.outputs[k].path : asked.svg;
-            if (other && strcmp(output->path, other) == 0) {
+            if (other && beside_same(output->path, other)) {
                 cli_say("--output %s: named twice", output->path);
                 good = false;
             }
         }
     }
-    return good && (!asked.svg || cli_bench_writable("--svg", asked.svg, asked.force, asked.trace));
+    return good && (!asked.svg || cli_bench_writable("--svg", asked.svg, asked.force, from));
 }
 
 /* The exit status, or -1: go on. */
@@ -303,7 +293,7 @@ static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
     if (status >= 0)
         return status;
     set_defaults();
-    return check_files() ? -1 : 1;
+    return cli_config_use() && check_files() ? -1 : 1;
 }
 
 /* ---- what is measured ---- */
@@ -443,7 +433,8 @@ const struct cli_verb cli_verb_bench = {
     "bench",
     "bench [--strategy LIST] [--segments LIST] [--break LIST]... [--top K] [--first N] [--rounds "
     "N] "
-    "[--pace recorded|fastest|none] [--trust] [--format table|json|csv|md] [-o FILE]... [--svg "
+    "[--pace recorded|fastest|none] [-c FILE]... [--trust] [--format table|json|csv|md] [-o "
+    "FILE]... [--svg "
     "FILE] [--force] "
     "TRACE | [--steps A-B] (--scenario NAME | -- PROGRAM ARGS...)",
     "measure a trace by strategies, sizes of graphs and break lists",

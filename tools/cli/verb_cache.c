@@ -23,20 +23,7 @@ static const char help[] =
     "and paid as graphs. Without DIR: the folder that is set here and now; where no setting names "
     "one, the folder\n"
     "that cusplice run offers ($XDG_CACHE_HOME/cusplice, or ~/.cache/cusplice).\n"
-    "\n"
-    "      --list            the file, and a line for each graph, those launched most first:\n"
-    "                          path      hash of the launches up to its end, from the step's first "
-    "one on, with\n"
-    "                                    their modules, the GPU, the driver, the version and the "
-    "settings of sizes\n"
-    "                          ops       launches in it\n"
-    "                          pace_ns   host time between launches that set this number; 0: "
-    "something else did\n"
-    "                          launches  of the graph, in the run that wrote the line last\n"
-    "                          used      which writing of the file that was\n"
-    "      --clear           remove the file; programs that run go on with what they have read\n"
-    "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Exit status: 0; 1 where there is no such file, or none that is used; 2 for a bad option or no "
     "folder.\n";
 
@@ -92,7 +79,18 @@ static int clear(const char *folder) {
 static int run(const struct cli_verb *self, int argc, char **argv) {
     bool listing = false, clearing = false;
     const struct cli_option options[] = {
-        CLI_FLAG("list", &listing), CLI_FLAG("clear", &clearing), {0}};
+        CLI_FLAG(
+            "list", &listing,
+            "the file, and a line for each graph, those launched most first:\n"
+            "path: hash of the launches up to its end, from the step's first one on, with their "
+            "modules, the GPU, the driver, the version and the settings of sizes\n"
+            "ops: launches in it\n"
+            "pace_ns: host time between launches that set this number; 0: something else did\n"
+            "launches: of the graph, in the run that wrote the line last\n"
+            "used: which writing of the file that was"),
+        CLI_FLAG("clear", &clearing,
+                 "remove the file; programs that run go on with what they have read"),
+        {0}};
     const struct cli_option *const tables[] = {options, NULL};
     struct cli_words words;
     int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);

@@ -37,11 +37,7 @@ static const char help[] =
     "Nothing else should run\n"
     "meanwhile; it takes some seconds. Where CUPTI is not found, kernels are taken to run as long "
     "as they take in a graph.\n"
-    "\n"
-    "  -o, --output FILE   where it goes (default: stdout)\n"
-    "      --force         replace a file that is there\n"
-    "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Exit status: 0; 1 where something could not be measured or written; 2 for a bad option.\n";
 
 /* The same processor is faster and slower by the second: all is measured so many times, in turn,
@@ -463,7 +459,9 @@ static bool output_fits(void) {
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
     static const struct cli_option options[] = {
-        CLI_TEXT("output", 'o', &asked.output), CLI_FLAG("force", &asked.force), {0}};
+        CLI_OUTPUT(cli_take_text, &asked.output, "; - is stdout, as without it"),
+        CLI_FORCE(&asked.force),
+        {0}};
     static const struct cli_option *const tables[] = {options, NULL};
     struct cli_words words;
     char error[512];
@@ -477,6 +475,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
                 words.at[0]);
         return EXIT_BAD;
     }
+    if (asked.output && strcmp(asked.output, "-") == 0)
+        asked.output = NULL;
     signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error like others */
     if (!output_fits())
         return 1;

@@ -9,32 +9,11 @@
 
 #include "tools/cli/config.h"
 #include "tools/cli/config_name.h"
+#include "tools/cli/redirect.h"
 
 enum { EXIT_BAD = 2 };
 
-static const char help[] =
-    "      --list            every key with its value here and now and the place that it is from "
-    "(a line of a file,\n"
-    "                        a variable of the environment, or built-in); then the rules and the "
-    "steps, each with\n"
-    "                        its place, in the order in which they are asked\n"
-    "      --check FILE      read a file strictly: 'FILE: ok', or each problem with its line and "
-    "the nearest word\n"
-    "                        that would be right, and exit status 1\n"
-    "      --explain KERNEL  the names of a kernel (mangled or base name), the rule that decides "
-    "on "
-    "it, what would\n"
-    "                        decide without that rule, and the step that it is the marker of; or "
-    "lib:FILE, for\n"
-    "                        all kernels of a library or program; or api:CALL, for a memset, "
-    "copy or record\n"
-    "  -c, --config FILE     behind --list or --explain: as for cusplice run, several times if "
-    "wanted\n"
-    "      --lib FILE        behind --explain KERNEL: the library or program that the kernel is "
-    "from\n"
-    "      --json            behind one of these: the answer as JSON\n"
-    "      --template        a config file with every key at its built-in value\n"
-    "  -h, --help\n"
+static const char help[] = CLI_OPTIONS
     "\n"
     "A file has settings, then rules, then steps:\n"
     "\n"
@@ -74,27 +53,51 @@ static bool is_missing(const char *value) {
     return value && strcmp(value, "--json") == 0;
 }
 
+/* The file, and those that follow; as JSON one object each. */
+static int check_all(const char *first, char **more, bool json) {
+    int status = cli_config_check(first, json);
+    for (; *more; more++)
+        status |= cli_config_check(*more, json);
+    return status;
+}
+
 static int run(const struct cli_verb *self, int argc, char **argv) {
     bool list = false, template = false, json = false;
     const char *check = NULL, *explain = NULL, *lib = NULL;
-    const struct cli_option options[] = {CLI_FLAG("list", &list),
-                                         CLI_TEXT("check", 0, &check),
-                                         CLI_TEXT("explain", 0, &explain),
-                                         CLI_TEXT("lib", 0, &lib),
-                                         CLI_CONFIG,
-                                         CLI_FLAG("json", &json),
-                                         CLI_FLAG("template", &template),
-                                         {0}};
+    struct cli_redirect output = {.path = NULL};
+    const struct cli_option options[] = {
+        CLI_FLAG("list", &list,
+                 "every key with its value here and now and the place that it is from (a line of a "
+                 "file, a variable of the environment, or built-in); then the rules and the steps, "
+                 "each with its place, in the order in which they are asked"),
+        CLI_TEXT("check", 0, &check, "FILE",
+                 "read a file, or more that follow, strictly: 'FILE: ok', or each problem with its "
+                 "line and the word that may be meant, and exit status 1"),
+        CLI_TEXT(
+            "explain", 0, &explain, "KERNEL",
+            "the names of a kernel (mangled or base name), the rule that decides on it, what "
+            "would decide without that rule, and the step that it is the marker of; or "
+            "lib:FILE, for all kernels of a library or program; or api:CALL, for a memset, copy "
+            "or record"),
+        CLI_FLAG("template", &template, "a config file with every key at its built-in value"),
+        CLI_CONFIG(". Behind --list or --explain"),
+        CLI_TEXT("lib", 0, &lib, "FILE",
+                 "behind --explain KERNEL: the library or program that the kernel is from"),
+        CLI_TABLE_OR_JSON(&json),
+        CLI_OLD_FLAG("json", cli_take_flag, &json),
+        CLI_OUTPUT(cli_take_name, &output.path, "; - is stdout, as without it"),
+        CLI_FORCE(&output.force),
+        {0}};
     const struct cli_option *const tables[] = {options, NULL};
     struct cli_words words;
     if (argc == 1) {
-        cli_print_help(self);
+        cli_print_help(self, tables);
         return EXIT_BAD;
     }
     int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
     if (status >= 0)
         return status;
-    if (is_missing(check) || is_missing(explain) || words.n ||
+    if (is_missing(check) || is_missing(explain) || (words.n && !check) ||
         list + template + !!check + !!explain != 1 || (json && template) ||
         (cli_config_given() && !list && !explain) || (lib && !is_kernel(explain))) {
         cli_say("usage: cusplice %s", self->synopsis);
@@ -102,20 +105,24 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     }
     if (!cli_config_use())
         return EXIT_BAD;
+    if (!cli_redirect_begin(&output, NULL))
+        return 1;
     if (list)
-        return cli_config_list(json);
-    if (check)
-        return cli_config_check(check, json);
-    if (explain)
-        return cli_config_explain(explain, lib, json);
-    cli_print_template();
-    return 0;
+        status = cli_config_list(json);
+    else if (check)
+        status = check_all(check, words.at, json);
+    else if (explain)
+        status = cli_config_explain(explain, lib, json);
+    else
+        cli_print_template();
+    status = status < 0 ? 0 : status;
+    return cli_redirect_end(&output, true) ? status : 1;
 }
 
 const struct cli_verb cli_verb_config = {
     "config",
-    "config --list | --check FILE | --explain KERNEL [--lib FILE] [-c FILE]... [--json] | "
-    "--template",
+    "config --list | --check FILE... | --explain KERNEL [--lib FILE] [-c FILE]... | --template "
+    "[--format table|json] [-o FILE]",
     "show and check settings, rules and steps",
     help,
     run,

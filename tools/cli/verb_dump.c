@@ -15,17 +15,7 @@ static const char help[] =
     "and where the trace has it when it ran: gpu_begin_ns, gpu_ns), call, flush, graph, segment, "
     "lost.\n"
     "cusplice export --jsonl OUT writes the same into a file.\n"
-    "\n"
-    "      --steps A-B       steps A to B of the busiest stream, or of --stream, and of the other\n"
-    "                        streams those that begin in that time\n"
-    "      --stream N        events of this stream alone\n"
-    "      --names FORM      base, demangled or mangled; base without it\n"
-    "      --dot             one step as a digraph for Graphviz (dump --dot T | dot -Tsvg): "
-    "graphs\n"
-    "                        are boxes around their ops, eager ops are octagons with their reason\n"
-    "      --step N          with --dot: which step; without it the last one that came to its "
-    "end\n" CLI_BUDGET_HELP "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Exit status: 0; 1 where the trace cannot be read or has no such step; 2 for a bad option.\n";
 
 /* The step to draw when none was named: the stream's last that was waited for, else its last. */
@@ -37,7 +27,7 @@ static uint32_t last_step(const struct look *look, uint32_t stream) {
     return s->n_steps ? s->steps[s->n_steps - 1] : CST_NONE;
 }
 
-static int draw(const struct look *look, const struct trace_args *args,
+static int draw(const struct look *look, struct trace_args *args,
                 const struct selection *selection) {
     const struct model_stream *s = &look->model->streams[selection->stream];
     uint32_t step = args->step ? s->steps[args->from] : last_step(look, selection->stream);
@@ -45,8 +35,10 @@ static int draw(const struct look *look, const struct trace_args *args,
         cli_say("%s: there is no step to draw", look->trace->path);
         return 1;
     }
+    if (!trace_args_begin(args, (const char *const[]){look->trace->path, NULL}))
+        return 1;
     dump_dot(look, step, stdout);
-    return trace_args_end();
+    return trace_args_end(args);
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
@@ -56,9 +48,10 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct selection selection;
     char error[4600];
     int status;
-    status =
-        trace_args_read(self, &args, argc, argv,
-                        TRACE_STEPS | TRACE_STREAM | TRACE_NAMES | TRACE_DOT | TRACE_STEP, needed);
+    status = trace_args_read(self, &args, argc, argv,
+                             TRACE_STEPS | TRACE_STREAM | TRACE_NAMES | TRACE_DOT | TRACE_STEP |
+                                 TRACE_LINES | TRACE_FORCE,
+                             needed);
     if (status >= 0)
         return status;
     if (args.step && !args.dot) {
@@ -77,9 +70,9 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         cli_say("%s", error);
     } else if (args.dot) {
         status = draw(&look, &args, &selection);
-    } else {
+    } else if (trace_args_begin(&args, (const char *const[]){look.trace->path, NULL})) {
         dump_lines(&look, &selection, args.stream, stdout);
-        status = trace_args_end();
+        status = trace_args_end(&args);
     }
     select_free(&selection);
     look_close(&look);
@@ -88,7 +81,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_dump = {
     "dump",
-    "dump [--steps A-B] [--stream N] [--names FORM] [--dot [--step N]] TRACE",
+    "dump [--steps A-B] [--stream N] [--names FORM] [--dot [--step N]] [-o FILE] TRACE",
     "a trace as JSON lines, or a step as a drawing",
     help,
     run,

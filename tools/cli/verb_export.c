@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/beside.h"
 #include "tools/trace/budget.h"
 #include "tools/trace/dump.h"
 #include "tools/trace/export.h"
@@ -23,23 +24,8 @@ enum { PERFETTO, JSONL, SQLITE, FORMATS };
 static const char help[] =
     "Writes a trace (.cst, as cusplice record and cusplice import make them) in formats that other "
     "tools read.\n"
-    "At least one is named; OUT may be - (standard output) but for SQLite.\n"
-    "\n"
-    "      --perfetto OUT    Chrome's JSON: opens in ui.perfetto.dev; a track for each stream and "
-    "each thread,\n"
-    "                        arrows from the call to the execution\n"
-    "                        TRACE may be a folder of traces (cusplice record -o FOLDER/): one "
-    "file, all processes on\n"
-    "                        one clock, each with its threads and streams\n"
-    "      --jsonl OUT       a header object, then one object for each event, a line each: what "
-    "cusplice dump prints\n"
-    "      --sqlite OUT      a database with the tables and columns of nsys export where they mean "
-    "the same,\n"
-    "                        and more in tables named CUSPLICE_...\n"
-    "      --no-flows        --perfetto without the arrows: about half the size\n"
-    "      --force           replace files that are there, but never TRACE\n" CLI_BUDGET_HELP
-    "  -h, --help\n"
-    "\n"
+    "At least one is named; FILE may be - (stdout) but for SQLite.\n"
+    "\n" CLI_OPTIONS "\n"
     "Perfetto and SQLite have an execution for each op. Where the trace has no GPU times (cusplice "
     "record\n"
     "--gpu-times) it stands where the op was issued (by a graph launch, by a flush, or by its own "
@@ -120,20 +106,46 @@ static bool take_format(const struct cli_option *self, const char *text) {
     return !(*text && *out) && cli_take_name(self, text);
 }
 
-#define FILE_OF(NAME, TO)                                                                          \
-    { .name = NAME, .value = "the name of a file", .take = take_format, .to = TO }
+#define FILE_OF(NAME, TO, HELP)                                                                    \
+    {                                                                                              \
+        .name = NAME, .value = "the name of a file", .take = take_format, .to = TO, .arg = "FILE", \
+        .help = HELP                                                                               \
+    }
+
+/* An output of two formats, of which one would be lost; NULL: there is none. */
+static const char *named_twice(const struct request *request) {
+    for (unsigned i = 0; i < FORMATS; i++)
+        for (unsigned k = 0; k < i; k++)
+            if (request->outs[i] && request->outs[k] &&
+                beside_same(request->outs[i], request->outs[k]))
+                return request->outs[i];
+    return NULL;
+}
 
 /* -1: go on; else the exit status. */
 static int take_options(const struct cli_verb *self, int argc, char **argv,
                         struct request *request) {
-    const struct cli_option options[] = {FILE_OF("perfetto", &request->outs[PERFETTO]),
-                                         FILE_OF("jsonl", &request->outs[JSONL]),
-                                         FILE_OF("sqlite", &request->outs[SQLITE]),
-                                         CLI_FLAG("no-flows", &request->no_flows),
-                                         CLI_FLAG("force", &request->force),
-                                         {0}};
+    const struct cli_option options[] = {
+        FILE_OF(
+            "perfetto", &request->outs[PERFETTO],
+            "Chrome's JSON: opens in ui.perfetto.dev; a track for each stream and each thread, "
+            "arrows from the call to the execution. TRACE may be a folder of traces (cusplice "
+            "record -o FOLDER/): one file, all processes on one clock, each with its threads and "
+            "streams"),
+        FILE_OF("jsonl", &request->outs[JSONL],
+                "a header object, then one object for each event, a line each: what cusplice dump "
+                "prints"),
+        FILE_OF(
+            "sqlite", &request->outs[SQLITE],
+            "a database with the tables and columns of nsys export where they mean the same, and "
+            "more in tables named CUSPLICE_..."),
+        CLI_FLAG("no-flows", &request->no_flows,
+                 "--perfetto without the arrows: about half the size"),
+        CLI_FORCE(&request->force),
+        {0}};
     const struct cli_option *const tables[] = {options, cli_budget_options, NULL};
     struct cli_words words;
+    const char *same;
     int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
     if (status >= 0)
         return status;
@@ -146,6 +158,8 @@ static int take_options(const struct cli_verb *self, int argc, char **argv,
         cli_say("export: a format is missing: --perfetto OUT, --jsonl OUT or --sqlite OUT");
     else if ((request->outs[JSONL] || request->outs[SQLITE]) && cli_is_folder(request->trace))
         cli_say("%s: a folder goes with --perfetto alone", request->trace);
+    else if ((same = named_twice(request)))
+        cli_say("%s: named twice", same);
     else
         return -1;
     return EXIT_BAD;
@@ -317,8 +331,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_export = {
     "export",
-    "export [--perfetto OUT] [--jsonl OUT] [--sqlite OUT] [--no-flows] [--force] TRACE\n"
-    "       cusplice export --perfetto OUT [--no-flows] [--force] FOLDER",
+    "export [--perfetto FILE] [--jsonl FILE] [--sqlite FILE] [--no-flows] [--force] TRACE\n"
+    "cusplice export --perfetto FILE [--no-flows] [--force] FOLDER",
     "write a trace for Perfetto, as JSON lines, or as SQLite",
     help,
     run,

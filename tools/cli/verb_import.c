@@ -18,14 +18,7 @@ static const char help[] =
     "Makes a trace (.cst) of FILE.sqlite, which nsys export --type=sqlite or cusplice export "
     "--sqlite wrote. So what\n"
     "a program would do under cusplice can be asked of its profile.\n"
-    "\n"
-    "  -o, --output OUT      the trace; without it FILE.cst\n"
-    "      --pid N           which process, where the profile is of several\n"
-    "      --graphs          what ran in the program's own graphs counts as launched one by one; "
-    "without it, it is\n"
-    "                        left out, and the launch of such a graph is a call\n"
-    "      --force           replace OUT, but never FILE.sqlite\n" CLI_BUDGET_HELP "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Kernels, memsets, copies and records of events become ops, with shape, stream, thread and "
     "time of their calls; "
     "their params are\n"
@@ -53,17 +46,26 @@ static bool take_pid(const struct cli_option *self, const char *text) {
 /* -1: go on; else the exit status. */
 static int take_options(const struct cli_verb *self, int argc, char **argv,
                         struct import_options *options) {
-    const struct cli_option own[] = {CLI_TEXT("output", 'o', &options->to),
-                                     CLI_OPTION("pid", 0, take_pid, &options->pid),
-                                     CLI_FLAG("graphs", &options->graphs),
-                                     CLI_FLAG("force", &options->force),
-                                     {0}};
+    const struct cli_option own[] = {
+        CLI_OUTPUT(cli_take_text, &options->to, "; without it, FILE.sqlite becomes FILE.cst"),
+        CLI_OPTION("pid", 0, take_pid, &options->pid, "N",
+                   "which process, where the profile is of several"),
+        CLI_FLAG(
+            "graphs", &options->graphs,
+            "what ran in the program's own graphs counts as launched one by one; without it, it "
+            "is left out, and the launch of such a graph is a call"),
+        CLI_FORCE(&options->force),
+        {0}};
     const struct cli_option *const tables[] = {own, cli_budget_options, NULL};
     struct cli_words words;
     int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
     if (status >= 0)
         return status;
     options->from = words.at[0];
+    if (options->to && strcmp(options->to, "-") == 0) {
+        cli_say("-o -: a trace goes into a file, whose end says that it is whole");
+        return EXIT_BAD;
+    }
     if (words.n == 1)
         return -1;
     if (words.n)
@@ -122,7 +124,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_import = {
     "import",
-    "import [-o OUT] [--pid N] [--graphs] [--force] FILE.sqlite",
+    "import [-o FILE] [--pid N] [--graphs] [--force] FILE.sqlite",
     "make a trace of a profile that nsys exported",
     help,
     run,

@@ -4,27 +4,26 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/info.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
-#include "tools/trace/facts.h"
 #include "tools/trace/json.h"
 
 static const char help[] =
     "What recorded the trace, how long it is, its streams, threads and kinds of ops, what became "
     "of\n"
     "the ops, and whether anything is missing.\n"
-    "\n"
-    "      --json            as JSON\n" CLI_BUDGET_HELP "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Exit status: 0; 1 where the trace cannot be read; 2 for a bad option.\n";
 
 static const char *const stream_kinds[] = {"?", "legacy", "per thread", "created", "unknown"};
 
 struct counts {
-    uint32_t threads, streams, kinds[CST_OP_TYPES], opaque, cooperative;
+    uint32_t threads, streams, kinds[CST_OP_TYPES], opaque, opaque_kernels, cooperative;
     uint64_t calls, flushes, segments;
 };
 
@@ -38,6 +37,8 @@ static struct counts count(const struct cst_trace *trace) {
         if (trace->kinds[i]) {
             counts.kinds[trace->kinds[i]->op]++;
             counts.opaque += !!(trace->kinds[i]->flags & CST_KIND_OPAQUE);
+            counts.opaque_kernels +=
+                trace->kinds[i]->op == CST_OP_LAUNCH && trace->kinds[i]->flags & CST_KIND_OPAQUE;
             counts.cooperative += !!(trace->kinds[i]->flags & CST_KIND_COOPERATIVE);
         }
     for (size_t i = 0; i < trace->n_events; i++) {
@@ -126,38 +127,50 @@ static void print_json(const struct look *look, const struct counts *counts) {
 
 enum { LACKS = 400 };
 
-static void print_fact(void *context, const char *key, size_t key_bytes, const char *value,
-                       size_t value_bytes) {
-    char name[64], text[600];
-    snprintf(name, sizeof name, "%.*s", (int)(key_bytes - 2), key + 1);
-    look_unquote(value, value_bytes, text, sizeof text);
-    (void)context;
-    fputs("  ", stdout);
-    clean_cell(stdout, name, clean_columns(name) > 16 ? clean_columns(name) : 16);
-    clean_print(stdout, " %s%s\n", text, strlen(text) < value_bytes / 2 ? " ..." : "");
-}
-
 static void keep_first(void *context, const char *sentence) {
     char *first = context;
     if (!*first)
         snprintf(first, LACKS, "%s", sentence);
 }
 
+static int by_number(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* How many segments have a graph that was launched. They may be older than the recording. */
+static unsigned launched(const struct cst_trace *trace) {
+    uint32_t *numbers = calloc(trace->n_events + 1, sizeof *numbers);
+    size_t n = 0;
+    unsigned different = 0;
+    for (size_t i = 0; numbers && i < trace->n_events; i++)
+        if (trace->events[i]->type == CST_LAUNCH)
+            numbers[n++] = ((const struct cst_launch *)trace->events[i])->segment;
+    if (n)
+        qsort(numbers, n, sizeof *numbers, by_number);
+    for (size_t i = 0; i < n; i++)
+        different += !i || numbers[i] != numbers[i - 1];
+    free(numbers);
+    return different;
+}
+
 /* What a replay has to do, or that there is none. */
-static void print_replay(const struct cst_trace *trace) {
+static void print_replay(const struct cst_trace *trace, unsigned width) {
     const struct cst_replay *replay = &trace->replay;
+    const char *name = "can be replayed";
     char lacks[LACKS] = "";
     if (!replay->n_works)
-        printf("  %-16s no (cusplice record --replayable)\n", "can be replayed");
+        cli_info_line(width, name, "no (cusplice record --replayable)");
     else if (!cst_replay_whole(trace, false, keep_first, lacks))
-        printf("  %-16s no: %s\n", "can be replayed", lacks);
+        cli_info_line(width, name, "no: %s", lacks);
     else if (replay->n_obstacles)
-        printf("  %-16s no: %zu things that the program did cannot be done again (cusplice replay "
-               "names them)\n",
-               "can be replayed", replay->n_obstacles);
+        cli_info_line(width, name,
+                      "no: %zu things that the program did cannot be done again (cusplice replay "
+                      "names them)",
+                      replay->n_obstacles);
     else
-        printf("  %-16s %zu calls, with %zu blocks of code, memory and input\n", "can be replayed",
-               replay->n_works, replay->n_parts);
+        cli_info_line(width, name, "%zu calls, with %zu blocks of code, memory and input",
+                      replay->n_works, replay->n_parts);
 }
 
 static void print_problems(const struct look *look) {
@@ -174,42 +187,57 @@ static void print_problems(const struct look *look) {
                trace->lost_ops);
 }
 
-static void print_text(const struct look *look, const struct counts *counts) {
+static void print_counts(const struct look *look, const struct counts *counts, unsigned width) {
     const struct cst_trace *trace = look->trace;
     const struct model *model = look->model;
+    cli_info_line(width, "ops",
+                  "%u: %" PRIu64 " in graphs (%.1f %%), %" PRIu64 " eager, %" PRIu64
+                  " flushed, %" PRIu64 " open",
+                  model->n_ops, model->in_graphs, look_share(model->in_graphs, model->n_ops),
+                  model->eager, model->flushed, model->open);
+    cli_info_line(width, "graph launches", "%" PRIu64 ", of %u different lists of ops",
+                  model->graph_launches, launched(trace));
+    cli_info_line(width, "steps", "%u; %" PRIu64 " calls that are no ops, %" PRIu64 " flushes",
+                  model->n_steps, counts->calls, counts->flushes);
+    if (trace->n_gpu)
+        cli_info_line(width, "GPU times", "of %" PRIu64 " ops (%.1f %%), from %zu records",
+                      model->gpu_known, look_share(model->gpu_known, model->n_ops), trace->n_gpu);
+    else
+        cli_info_line(width, "GPU times", "none (cusplice record --gpu-times)");
+    print_replay(trace, width);
+    cli_info_line(
+        width, "kinds",
+        "%u kernels (%u opaque, %u cooperative), %u memsets, %u copies, %u of records, %u "
+        "of waits",
+        counts->kinds[CST_OP_LAUNCH], counts->opaque_kernels, counts->cooperative,
+        counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY], counts->kinds[CST_OP_RECORD],
+        counts->kinds[CST_OP_WAIT]);
+}
+
+static void print_stream(const struct look *look, uint32_t i, unsigned width) {
+    const struct cst_stream *stream = look->trace->streams[i];
+    char text[256];
+    snprintf(text, sizeof text,
+             "%u: %s, 0x%" PRIx64 ", context %u, device %u, priority %d: %u ops, %u steps", i,
+             kind_word(stream->kind), stream->handle, stream->context, stream->device,
+             stream->priority, look->model->streams[i].n_ops, look->model->streams[i].n_steps);
+    fputs("    ", stdout);
+    clean_fold(stdout, text, 4, 7, width);
+}
+
+static void print_text(const struct look *look, const struct counts *counts, unsigned width) {
+    const struct cst_trace *trace = look->trace;
     char time[32];
     table_human(TABLE_NS, (union table_value){.number = (int64_t)(trace->end_ns - trace->begin_ns)},
                 time, sizeof time);
     clean_print(stdout, "%s: trace of version %u, %s\n", trace->path, trace->version, time);
     print_problems(look);
-    facts_each(look->facts, print_fact, NULL);
-    printf("  %-16s %u: %" PRIu64 " in graphs (%.1f %%), %" PRIu64 " eager, %" PRIu64
-           " flushed, %" PRIu64 " open\n",
-           "ops", model->n_ops, model->in_graphs, look_share(model->in_graphs, model->n_ops),
-           model->eager, model->flushed, model->open);
-    printf("  %-16s %" PRIu64 ", of %" PRIu64 " segments\n", "graph launches",
-           model->graph_launches, counts->segments);
-    printf("  %-16s %u; %" PRIu64 " calls that are no ops, %" PRIu64 " flushes\n", "steps",
-           model->n_steps, counts->calls, counts->flushes);
-    if (trace->n_gpu)
-        printf("  %-16s of %" PRIu64 " ops (%.1f %%), from %zu records\n", "GPU times",
-               model->gpu_known, look_share(model->gpu_known, model->n_ops), trace->n_gpu);
-    else
-        printf("  %-16s none (cusplice record --gpu-times)\n", "GPU times");
-    print_replay(trace);
-    printf("  %-16s %u kernels (%u opaque, %u cooperative), %u memsets, %u copies, %u of records, "
-           "%u of waits\n",
-           "kinds", counts->kinds[CST_OP_LAUNCH], counts->opaque, counts->cooperative,
-           counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY], counts->kinds[CST_OP_RECORD],
-           counts->kinds[CST_OP_WAIT]);
+    cli_info_facts(look, width);
+    print_counts(look, counts, width);
     printf("  streams: %u\n", counts->streams);
     for (uint32_t i = 0; i < trace->n_streams; i++)
         if (trace->streams[i])
-            printf("    %u: %s, 0x%" PRIx64 ", context %u, device %u, priority %d: %u ops, %u "
-                   "steps\n",
-                   i, kind_word(trace->streams[i]->kind), trace->streams[i]->handle,
-                   trace->streams[i]->context, trace->streams[i]->device,
-                   trace->streams[i]->priority, model->streams[i].n_ops, model->streams[i].n_steps);
+            print_stream(look, i, width);
     printf("  threads: %u\n", counts->threads);
     for (uint32_t i = 0; i < trace->n_threads; i++)
         if (trace->threads[i])
@@ -221,20 +249,26 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     static const char *const needed[] = {"TRACE", NULL};
     struct trace_args args;
     struct look look;
-    int status = trace_args_read(self, &args, argc, argv, TRACE_JSON, needed);
+    int status =
+        trace_args_read(self, &args, argc, argv, TRACE_JSON | TRACE_LINES | TRACE_FORCE, needed);
     if (status >= 0)
         return status;
     if (!trace_args_open(&args, args.words[0], &look))
         return 1;
-    struct counts counts = count(look.trace);
-    if (args.json)
-        print_json(&look, &counts);
-    else
-        print_text(&look, &counts);
+    status = 1;
+    if (trace_args_begin(&args, (const char *const[]){look.trace->path, NULL})) {
+        struct counts counts = count(look.trace);
+        if (args.json)
+            print_json(&look, &counts);
+        else
+            print_text(&look, &counts, args.view.width);
+        status = trace_args_end(&args);
+    }
     look_close(&look);
-    return trace_args_end();
+    return status;
 }
 
 const struct cli_verb cli_verb_info = {
-    "info", "info [--json] TRACE", "what a trace is and what is in it", help, run,
+    "info", "info [--format table|json] [-o FILE] TRACE", "what a trace is and what is in it", help,
+    run,
 };

@@ -24,33 +24,12 @@ static const char help[] =
     "The program runs as under cusplice run, with the same settings. Look at the trace with "
     "cusplice info, dump and\n"
     "report, play with it with cusplice whatif.\n"
-    "\n"
-    "  -o, --output FILE   where it goes (default: PROGRAM.cst, with a number where that is "
-    "taken). "
-    "{pid} or %p: the\n"
-    "                      process id, for programs of several processes; otherwise the first "
-    "process that uses CUDA\n"
-    "                      is recorded. A folder (FOLDER/): each process, as rank-R.pid-P.cst "
-    "or pid-P.cst.\n"
-    "                      FILE.partial while the program runs, and if it is killed\n"
-    "      --steps A-B     record these steps alone: a step ends where the host waits for the GPU; "
-    "counted from 0\n"
-    "      --gpu-times     GPU times as well, by CUPTI; said if it is not found. Costs time at "
-    "each launch\n"
-    "      --replayable    all that cusplice replay needs to do the work again without the "
-    "program: "
-    "code, what is in\n"
-    "                      device memory, what is copied there. The program runs slower, its "
-    "device "
-    "memory lies where\n"
-    "                      the library puts it, and what a replay cannot do again is said\n"
-    "  -c, --config FILE, --set KEY=VALUE, --stats FILE, --why, -h, --help: as for cusplice run\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Exit status: as for cusplice run; 3 where PROGRAM's is 0 and it ended before the first of "
     "the steps A-B.\n";
 
 static const char *output; /* of -o */
-static bool replayable;
+static bool replayable, force;
 static char trace_path[PATH_MAX]; /* "": several processes may write */
 
 /* "A-B", "A-" or "A". */
@@ -93,11 +72,25 @@ static bool may_make(const char *path) {
     return unlink(partial) == 0;
 }
 
+/* With --force: the trace of an earlier run. */
+static bool remove_old(void) {
+    struct stat is;
+    if (lstat(output, &is) != 0 || (S_ISREG(is.st_mode) && unlink(output) == 0))
+        return true;
+    cli_say("--output %s: the old file cannot be removed: %s", output,
+            S_ISREG(is.st_mode) ? strerror(errno) : "it is no regular file");
+    return false;
+}
+
 /* A name that no trace has yet. */
 static bool choose_output(const char *program) {
     char path[PATH_MAX], partial[PATH_MAX + 16];
     if (output && cli_folder_is_named(output))
         return cli_folder_take("--output", output, "record", ".cst");
+    if (output && strcmp(output, "-") == 0) {
+        cli_say("-o -: a trace goes into a file, whose end says that it is whole");
+        return false;
+    }
     if (output) {
         char folder[PATH_MAX];
         const char *slash = strrchr(output, '/');
@@ -109,9 +102,12 @@ static bool choose_output(const char *program) {
             return false;
         }
         snprintf(partial, sizeof partial, "%s.partial", output);
+        if (force && !is_there(partial) && !remove_old())
+            return false;
         if (is_there(output) || is_there(partial)) {
-            cli_say("--output %s: %s is there already, and traces are not overwritten", output,
-                    is_there(output) ? output : partial);
+            cli_say("--output %s: %s is there already, and traces are not overwritten%s", output,
+                    is_there(output) ? output : partial,
+                    is_there(partial) ? "" : " without --force");
             return false;
         }
         if (!may_make(output)) {
@@ -160,10 +156,26 @@ static int judge(bool seen, const struct cli_verified *found) {
 }
 
 static const struct cli_option options[] = {
-    CLI_TEXT("output", 'o', &output),
-    CLI_OPTION("steps", 0, take_steps, NULL),
-    {.name = "gpu-times", .take = cli_run_take, .to = "record_gpu"},
-    CLI_FLAG("replayable", &replayable),
+    CLI_OUTPUT(
+        cli_take_text, &output,
+        ", by default PROGRAM.cst, with a number where that is taken. "
+        "{pid} or %p: the process id, for programs of several processes; otherwise the first "
+        "process that uses CUDA is recorded. A folder (FOLDER/): each process, as "
+        "rank-R.pid-P.cst or pid-P.cst. FILE.partial while the program runs, and if it is "
+        "killed"),
+    CLI_FORCE(&force),
+    CLI_MODE(cli_run_take, "mode", ""),
+    CLI_OPTION("steps", 0, take_steps, NULL, "A-B",
+               "record these steps alone: a step ends where the host waits for the GPU; counted "
+               "from 0"),
+    {.name = "gpu-times",
+     .take = cli_run_take,
+     .to = "record_gpu",
+     .help = "GPU times as well, by CUPTI; said if it is not found. Costs time at each launch"},
+    CLI_FLAG("replayable", &replayable,
+             "all that cusplice replay needs to do the work again without the program: code, what "
+             "is in device memory, what is copied there. The program runs slower, its device "
+             "memory lies where the library puts it, and what a replay cannot do again is said"),
     {0},
 };
 
@@ -179,10 +191,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_record = {
     "record",
-    "record [-o FILE] [--steps A-B] [--gpu-times] [--replayable] [-c FILE]... [--set KEY=VALUE]... "
-    "-- "
-    "PROGRAM "
-    "ARGS...",
+    "record [-o FILE] [--force] [--steps A-B] [--gpu-times] [--replayable] [-c FILE]... [--set "
+    "KEY=VALUE]... [--eager PATTERN]... [--mode MODE] -- PROGRAM ARGS...",
     "run a program and leave a trace of what it asked of the GPU",
     help,
     run,

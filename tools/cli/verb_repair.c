@@ -22,10 +22,7 @@ static const char help[] =
     "only definitions in them (names of kernels, streams, threads) are taken, unchecked, since the "
     "rest refers to them.\n"
     "Where something is missing the new trace has a record of lost ops. It cannot be replayed.\n"
-    "\n"
-    "  -o, --out FILE        the new trace (default: NAME.repaired.cst)\n"
-    "      --pack            compressed\n" CLI_BUDGET_HELP "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Exit status: 0, also where nothing is damaged, which is said, and no file is made; 1 where "
     "nothing can be read or\n"
     "the new trace not be written; 2 for a bad option.\n";
@@ -104,20 +101,20 @@ static bool write_whole(const struct look *look, struct selection *selection, bo
     return made;
 }
 
-static int repair(const struct look *look, bool pack, const char *out) {
+static int repair(const struct look *look, struct trace_args *args, const char *out) {
     struct selection selection;
     struct trim_result result;
     char error[4600];
     if (!is_damaged(look->trace)) {
         clean_print(stdout, "%s: nothing is damaged, and no file was made\n", look->trace->path);
-        return trace_args_end();
+        return trace_args_end(args);
     }
     bool made = select_steps(look, 0, false, 0, 0, &selection, error, sizeof error);
     if (!made)
         cli_say("%s", error);
     else if (!selection.steps)
         cli_say("%s: no op in it can be read", look->trace->path);
-    made = made && selection.steps && write_whole(look, &selection, pack, out, &result);
+    made = made && selection.steps && write_whole(look, &selection, args->pack, out, &result);
     select_free(&selection);
     if (!made)
         return 1;
@@ -126,7 +123,7 @@ static int repair(const struct look *look, bool pack, const char *out) {
     print_damage(look->trace);
     if (result.cut)
         puts("  it cannot be replayed: what a replay needs was left out");
-    return trace_args_end();
+    return trace_args_end(args);
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
@@ -137,7 +134,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     int status = trace_args_read(self, &args, argc, argv, TRACE_OUT | TRACE_PACK, needed);
     if (status >= 0)
         return status;
-    if (!args.out && !default_out(args.words[0], path, sizeof path)) {
+    if (!args.out.path && !default_out(args.words[0], path, sizeof path)) {
         cli_say("%s: the name is too long; -o FILE names the new one", args.words[0]);
         return 2;
     }
@@ -145,7 +142,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         cli_say("%s", error);
         return 1;
     }
-    status = repair(&look, args.pack, args.out ? args.out : path);
+    status = repair(&look, &args, args.out.path ? args.out.path : path);
     look_close(&look);
     return status;
 }

@@ -2,12 +2,16 @@
  * cusplice replay: plays a replayable trace by several strategies and compares them. main.c calls
  * it; tools/replay does the work. It never runs the code of another user's trace without --trust.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/cli/config_name.h"
 #include "tools/cli/library.h"
+#include "tools/cli/redirect.h"
+#include "tools/cli/screen.h"
 #include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
@@ -33,26 +37,7 @@ static const char help[] =
     "that others may write, is asked about on a terminal, and wants --trust elsewhere. The options "
     "of a recording that\n"
     "name files or bound memory are never taken.\n"
-    "\n"
-    "      --strategy S      eager: the driver alone, without cusplice; piecewise, full,\n"
-    "                        full_decode_only, full_and_piecewise: that mode, with the settings "
-    "and rules of here and\n"
-    "                        now; as-recorded: with those of the recording. May be repeated; "
-    "default: eager,\n"
-    "                        piecewise, full, as-recorded\n"
-    "      --eager PATTERN   these kernels are never in a graph (a pattern as in [rules]; may be "
-    "repeated)\n"
-    "      --set KEY=VALUE   a setting for all strategies but eager\n"
-    "      --repeat N        rounds of measuring, 1 to 10000 (default 10): in each, every strategy "
-    "plays the trace\n"
-    "                        as often as fits into 50 ms, but 20 times at most\n"
-    "      --pace P          recorded (default): between calls the host takes the time that the "
-    "program took;\n"
-    "                        fastest: the time that it took in the fastest step; none: it issues "
-    "as fast as it can\n"
-    "      --trust           play it, whoever's it is\n"
-    "      --format FORM     table (default), json, csv or md\n" CLI_BUDGET_HELP "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "step_ns is the median of the time for a step; a step ends where the host waits for the GPU "
     "and there was work\n"
     "for it. noise_ns is the median absolute deviation of that. first_ten_of_eager compares the "
@@ -79,6 +64,7 @@ static struct {
     enum replay_pace pace;
     bool trusted;
     const char *trace;
+    struct cli_redirect output;
 } asked = {.rounds = 10};
 
 /* ---- options ---- */
@@ -107,13 +93,36 @@ static bool take_set(const struct cli_option *self, const char *text) {
 }
 
 static const struct cli_option options[] = {
-    {.name = "strategy", .value = "a value", .take = take_strategy, .words = known},
-    CLI_OPTION("eager", 0, cli_take_eager, &asked.settings),
-    CLI_OPTION("set", 0, take_set, &asked.settings),
-    CLI_NUMBER("repeat", &asked.rounds, 1, 10000),
-    CLI_WORD("pace", &asked.pace, replay_paces),
-    CLI_WORD("format", &asked.view.format, table_formats),
-    CLI_FLAG("trust", &asked.trusted),
+    {.name = "strategy",
+     .value = "a value",
+     .take = take_strategy,
+     .words = known,
+     .arg = "S",
+     .help =
+         "eager: the driver alone, without cusplice; piecewise, full, full_decode_only, "
+         "full_and_piecewise: that mode, with the settings and rules of here and now; "
+         "as-recorded: with those of the recording. May be repeated; default: eager, piecewise, "
+         "full, as-recorded"},
+    {.name = "mode",
+     .value = "a value",
+     .take = take_strategy,
+     .words = known,
+     .arg = "MODE",
+     .help = "the same as --strategy"},
+    CLI_EAGER(cli_take_eager, &asked.settings, ""),
+    CLI_SET(take_set, &asked.settings, ". For all strategies but eager"),
+    CLI_CONFIG(". For the strategies of here and now"),
+    CLI_NUMBER("repeat", &asked.rounds, 1, 10000, "N",
+               "rounds of measuring, 1 to 10000 (default 10): in each, every strategy plays the "
+               "trace as often as fits into 50 ms, but 20 times at most"),
+    CLI_WORD("pace", &asked.pace, replay_paces, "P",
+             "recorded (default): between calls the host takes the time that the program took; "
+             "fastest: the time that it took in the fastest step; none: it issues as fast as it "
+             "can"),
+    CLI_FLAG("trust", &asked.trusted, "play it, whoever's it is"),
+    CLI_FORMAT(cli_take_word, &asked.view.format, ""),
+    CLI_OUTPUT(cli_take_name, &asked.output.path, "; - is stdout, as without it"),
+    CLI_FORCE(&asked.output.force),
     {0},
 };
 
@@ -172,13 +181,26 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 /* They compare with the plain driver. */
 enum { OF_EAGER = 1 << 5 | 1 << 9 | 1 << 10 };
 
+static int print(struct table *table) {
+    const char *const from[] = {asked.trace, NULL};
+    char error[256];
+    if (!table->failed && table_check(table, &asked.view, error, sizeof error) &&
+        cli_redirect_begin(&asked.output, from)) {
+        table_print(table, &asked.view, stdout);
+        if (cli_redirect_end(&asked.output, !table->failed) && !table->failed)
+            return 0;
+    }
+    cli_say("the table could not be written");
+    return 1;
+}
+
 static int show(const struct replay_strategy *strategies, const struct replay_measured *measured,
                 unsigned n, const struct replay_facts *facts) {
     struct table table = {0};
     double eager = 0;
-    char error[256];
     /* All have as many passes: rows stay as they are. */
     table_init(&table, "replay", columns, COLUMNS, "passes");
+    table.spare = "passes,p10_ns,p90_ns,gain_at_step,noise_ns";
     table_note(&table, "trace", asked.trace);
     table_note(&table, "gpu", facts->gpu);
     table_note_number(&table, "steps", (int64_t)facts->steps);
@@ -201,22 +223,14 @@ static int show(const struct replay_strategy *strategies, const struct replay_me
         row[2].number = (int64_t)(one->deviation + 0.5);
         row[3].number = (int64_t)(one->p10 + 0.5);
         row[4].number = (int64_t)(one->p90 + 0.5);
-        row[5].real = eager > 0 ? 100 * one->median / eager : 0;
+        row[5].real = eager > 0 ? 100 * one->median / eager : NAN;
         row[6].real = one->issued ? 100 * (double)one->in_graphs / (double)one->issued : 0;
         row[7].number = (int64_t)one->wrong;
         row[8].number = one->n;
-        row[9].real = 100 * one->first_of_eager;
+        row[9].real = one->first_of_eager > 0 ? 100 * one->first_of_eager : NAN;
         row[10].number = one->reached;
     }
-    int status = 1;
-    if (!table.failed && table_check(&table, &asked.view, error, sizeof error)) {
-        table_print(&table, &asked.view, stdout);
-        status = 0;
-    }
-    if (fflush(stdout) != 0 || ferror(stdout) || table.failed || status) {
-        cli_say("the table could not be written");
-        status = 1;
-    }
+    int status = print(&table);
     table_free(&table);
     return status;
 }
@@ -260,6 +274,9 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     int status = cli_one_trace(self, argc, argv, options, &asked.trace);
     if (status >= 0)
         return status;
+    if (!cli_config_use())
+        return 1;
+    asked.view.width = asked.output.path ? 0 : cli_screen_columns();
     struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);
@@ -272,8 +289,9 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_replay = {
     "replay",
-    "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [--repeat N] [--pace "
-    "recorded|fastest|none] [--trust] [--format table|json|csv|md] TRACE",
+    "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [-c FILE]... [--repeat N] "
+    "[--pace "
+    "recorded|fastest|none] [--trust] [--format table|json|csv|md] [-o FILE] TRACE",
     "play a replayable trace again, by several strategies",
     help,
     run,

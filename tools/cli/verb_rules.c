@@ -31,15 +31,13 @@ static const char help[] =
     "\n"
     "The 32 kernels with the most time on the GPU are looked at; without GPU times those that are "
     "launched most.\n"
-    "\n"
-    "      --cost FILE       what things cost, as for cusplice whatif\n" CLI_BUDGET_HELP
-    "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Exit status: 0; 1 where the trace cannot be read or played; 2 for a bad option.\n";
 
 enum { GAIN = 50 /* a rule is proposed where it saves one in so many */, THREADS = 4096 };
 
 struct proposing {
+    struct trace_args *args;
     const struct look *look;
     struct whatif_cost cost;
     struct whatif_known known;
@@ -50,7 +48,8 @@ struct proposing {
 
 static const char *cost_file;
 
-static const struct cli_option options[] = {CLI_TEXT("cost", 0, &cost_file), {0}};
+static const struct cli_option options[] = {
+    CLI_TEXT("cost", 0, &cost_file, "FILE", "what things cost, as for cusplice whatif"), {0}};
 
 /* ---- what a rule would cost ---- */
 
@@ -182,7 +181,7 @@ static int propose(struct proposing *p) {
         p->recorded = whatif_facts_config(trace, true, &guessed);
         if (play_all(p, &found)) {
             print_file(p, &found);
-            status = trace_args_end();
+            status = trace_args_end(p->args);
         }
     }
     free(p->recorded);
@@ -192,7 +191,7 @@ static int propose(struct proposing *p) {
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    const struct trace_args args = {.names = NAMES_BASE};
+    struct trace_args args = {.names = NAMES_BASE};
     static struct proposing p;
     struct look look;
     const char *path;
@@ -207,6 +206,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     if (!trace_args_open(&args, path, &look))
         return 1;
     p.look = &look;
+    p.args = &args;
     status = propose(&p);
     look_close(&look);
     return status;

@@ -21,6 +21,7 @@
 #include "tools/cli/config_name.h"
 #include "tools/cli/handshake.h"
 #include "tools/cli/library.h"
+#include "tools/cli/outputs.h"
 #include "tools/cli/run_folder.h"
 #include "tools/cli/run_left.h"
 
@@ -35,28 +36,9 @@ static const char help[] =
     "What repeats is kept in $XDG_CACHE_HOME/cusplice (or ~/.cache/cusplice), so that another run "
     "has graphs from its\n"
     "second step on. A cache_dir that is set wins; --set cache_dir= switches it off.\n"
-    "\n"
-    "  -c, --config FILE   settings and rules, stronger than /etc/cusplice.conf and the user's "
-    "file. FILE may be the\n"
-    "                      name of a preset (vllm, nccl). May be given several times: all rules "
-    "hold, and of two files\n"
-    "                      the later one is stronger\n"
-    "      --set KEY=VALUE one setting, stronger than any file (cusplice config --list names the "
-    "keys);\n"
-    "                      --set eager=PATTERN adds an eager rule in front of all others\n"
-    "      --stats FILE    write the counters there at exit, as JSON ({pid} or %p: the process "
-    "id)\n"
-    "      --stats FOLDER/ the same for each process that uses CUDA: rank-R.pid-P.json, or "
-    "pid-P.json without a rank;\n"
-    "                      also its report (.why) with --why, and its log (.log) where log is "
-    "set\n"
-    "      --why           say at exit what share went into graphs, what broke the runs of "
-    "launches and "
-    "what to do\n"
-    "                      about it (on stderr, or where why_file or log_file says). Several "
-    "processes: one table\n"
-    "  -h, --help\n"
-    "\n"
+    "Where the program loads a library that has a preset (vLLM, SGLang, NCCL), its rules hold, "
+    "behind all others; --set presets=off switches that off.\n"
+    "\n" CLI_OPTIONS "\n"
     "Exit status: that of PROGRAM; 125 for a bad option or configuration, 126 where PROGRAM cannot "
     "be run, 127\n"
     "where it is not found. CUSPLICE=off in the environment runs PROGRAM as it is.\n";
@@ -95,6 +77,13 @@ static bool add_eager(const char *pattern) {
     return done;
 }
 
+static bool add_one(const char *option, const char *text, const char *pattern) {
+    if (*pattern && !strchr(pattern, ';'))
+        return add_eager(pattern);
+    cli_say("%s %s: one pattern at a time", option, text);
+    return false;
+}
+
 /* --set KEY=VALUE: checked by itself, then handed on as the environment variable that it is short
  * for. */
 static bool take_set(const struct cli_option *self, const char *text) {
@@ -108,10 +97,12 @@ static bool take_set(const struct cli_option *self, const char *text) {
     snprintf(key, sizeof key, "%.*s", (int)(equals - text), text);
     if (strcmp(key, "eager") != 0)
         return cli_setting_fits("--set", key, equals + 1) && cli_run_set(key, equals + 1);
-    if (!strchr(equals + 1, ';'))
-        return add_eager(equals + 1);
-    cli_say("--set %s: one pattern at a time", text);
-    return false;
+    return add_one("--set", text, equals + 1);
+}
+
+static bool take_eager(const struct cli_option *self, const char *pattern) {
+    (void)self;
+    return add_one("--eager", pattern, pattern);
 }
 
 static const char *stats_path; /* of --stats */
@@ -133,9 +124,45 @@ static bool remove_stats(const char *path) {
     return false;
 }
 
+/* --stats -: the library writes a file of a folder of its own, since the program's stdout may be
+ * closed or a pipe; this process copies it. */
+static char stats_folder[PATH_MAX];
+
+static bool offer_stdout(void) {
+    const char *tmp = getenv("TMPDIR");
+    static char path[PATH_MAX + 16];
+    snprintf(stats_folder, sizeof stats_folder, "%s/cusplice-stats-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(stats_folder)) {
+        cli_say("--stats -: no temporary folder: %s", strerror(errno));
+        return false;
+    }
+    snprintf(path, sizeof path, "%s/stats.json", stats_folder);
+    stats_path = path;
+    return cli_run_set_path("stats", path);
+}
+
+static void show_stats(void) {
+    char chunk[4096];
+    size_t bytes;
+    if (!*stats_folder)
+        return;
+    FILE *file = fopen(stats_path, "re");
+    while (file && (bytes = fread(chunk, 1, sizeof chunk, file)) > 0)
+        fwrite(chunk, 1, bytes, stdout);
+    if (file)
+        fclose(file);
+    unlink(stats_path);
+    rmdir(stats_folder);
+    if (fflush(stdout) != 0 && errno != EPIPE)
+        cli_say("--stats -: stdout cannot be written: %s", strerror(errno));
+}
+
 /* A folder that is not there is better found out now than at the program's end. */
 static bool take_stats(const struct cli_option *self, const char *path) {
     (void)self;
+    if (strcmp(path, "-") == 0)
+        return offer_stdout();
     if (cli_folder_is_named(path))
         return cli_folder_take_stats(path);
     char folder[PATH_MAX];
@@ -151,7 +178,10 @@ static bool take_stats(const struct cli_option *self, const char *path) {
 }
 
 bool cli_run_take(const struct cli_option *self, const char *value) {
-    return cli_run_set(self->to, value ? value : "yes");
+    char option[32];
+    snprintf(option, sizeof option, "--%s", self->name);
+    value = value ? value : "yes";
+    return cli_setting_fits(option, self->to, value) && cli_run_set(self->to, value);
 }
 
 bool cli_run_take_path(const struct cli_option *self, const char *value) {
@@ -159,10 +189,20 @@ bool cli_run_take_path(const struct cli_option *self, const char *value) {
 }
 
 static const struct cli_option run_options[] = {
-    CLI_CONFIG,
-    CLI_OPTION("set", 0, take_set, NULL),
-    CLI_OPTION("stats", 0, take_stats, NULL),
-    {.name = "why", .take = cli_run_take, .to = "why"},
+    CLI_CONFIG(""),
+    CLI_SET(take_set, NULL, ""),
+    CLI_EAGER(take_eager, NULL, ""),
+    CLI_OPTION("stats", 0, take_stats, NULL, "FILE",
+               "write the counters there at exit, as JSON ({pid} or %p: the process id; - is "
+               "stdout).\nFOLDER/: the same for each process that uses CUDA: rank-R.pid-P.json, or "
+               "pid-P.json without a rank; also its report (.why) with --why, and its log (.log) "
+               "where log is set"),
+    {.name = "why",
+     .take = cli_run_take,
+     .to = "why",
+     .help = "say at exit what share went into graphs, what broke the runs of launches and what to "
+             "do about it (on stderr, or where why_file or log_file says). Several processes: one "
+             "table"},
     {0},
 };
 
@@ -204,8 +244,8 @@ struct asked {
     char record[2 * PATH_MAX];
 };
 
-/* Everything that the child will read, read strictly. */
-static bool check_configuration(struct asked *asked) {
+/* Everything that the child will read, read strictly, and what it will write. */
+static bool check_configuration(struct asked *asked, const char *program) {
     struct cus_options options;
     int problems = 0;
     cus_options_load(&options, false, cli_problem, &problems);
@@ -214,12 +254,13 @@ static bool check_configuration(struct asked *asked) {
     asked->caches =
         options.mode >= CUS_MODE_PIECEWISE && options.mode != CUS_MODE_VERIFY && !*options.record;
     snprintf(asked->record, sizeof asked->record, "%s", options.record);
-    cus_options_free(&options);
     cus_rules_free(cus_rules_load(false, cli_problem, &problems, NULL));
     if (problems)
         cli_say("%d problem%s in the configuration: the program was not started", problems,
                 problems == 1 ? "" : "s");
-    return problems == 0;
+    bool fit = problems == 0 && cli_redirects_fit(&options, program);
+    cus_options_free(&options);
+    return fit;
 }
 
 /* What processes left that were ended from outside. */
@@ -235,13 +276,14 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     char library[PATH_MAX];
     struct asked asked;
     int status = 0;
-    if (!check_configuration(&asked) || !let_look() || !cli_library_find(library, sizeof library) ||
-        (stats_path && !remove_stats(stats_path)))
+    if (!check_configuration(&asked, argv[0]) || !let_look() ||
+        !cli_library_find(library, sizeof library) || (stats_path && !remove_stats(stats_path)))
         return CLI_EXIT_REFUSED;
     char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
     if (!preload)
         return CLI_EXIT_REFUSED;
     cli_cache_offer(asked.caches, asked.why);
+    setenv(CUS_PRESETS_OFFERED, "auto", 1);
     if (!cli_folder_begin(asked.why))
         return CLI_EXIT_REFUSED;
     if (!cli_handshake_begin())
@@ -249,6 +291,7 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     int why = cli_child_run(argv, preload, &status);
     free(preload);
     if (why) {
+        show_stats();
         cli_handshake_drop();
         cli_folder_end();
         cli_say("%s: %s", argv[0], strerror(why));
@@ -256,6 +299,7 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     }
     if (then)
         then();
+    show_stats();
     struct cli_verified verified;
     bool seen = cli_handshake_report(argv[0], asked.mode_off, &verified);
     say_left(&asked, &verified);
@@ -267,13 +311,16 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
     char **program;
-    int status = cli_run_read(self, argc, argv, NULL, &program);
+    static const struct cli_option own[] = {CLI_MODE(cli_run_take, "mode", ""), {0}};
+    int status = cli_run_read(self, argc, argv, own, &program);
     return status >= 0 ? status : cli_run_start(program, NULL, NULL);
 }
 
 const struct cli_verb cli_verb_run = {
     "run",
-    "run [-c FILE]... [--set KEY=VALUE]... [--stats FILE] [--why] -- PROGRAM ARGS...",
+    "run [-c FILE]... [--set KEY=VALUE]... [--eager PATTERN]... [--mode MODE] [--stats FILE] "
+    "[--why] "
+    "-- PROGRAM ARGS...",
     "run a program with the library preloaded",
     help,
     run,

@@ -25,15 +25,7 @@ static const char help[] =
     "what broke the runs of launches, what graphs hold. Without PID: the process that there is; of "
     "several, one table\n"
     "(on a terminal) or a list. It goes on until the process ends.\n"
-    "\n"
-    "      --all             one table of all processes, by rank: launches a second, share in "
-    "graphs, "
-    "costliest break\n"
-    "      --once            show it once, after two looks one interval apart\n"
-    "      --interval S      seconds between looks, 0.1 to 3600; 1 without it\n"
-    "      --json            with --once: as JSON\n"
-    "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Rates are those between two looks. \"Host time saved\" is an estimate: ops in graphs times "
     "the host time "
     "of a\n"
@@ -251,11 +243,17 @@ static bool take_pid(const char *text, long *pid) {
 
 /* -1: go on; else the exit status. */
 static int take_options(const struct cli_verb *self, int argc, char **argv, struct view *view) {
-    const struct cli_option options[] = {CLI_FLAG("once", &view->once),
-                                         CLI_FLAG("json", &view->json),
-                                         CLI_FLAG("all", &view->all),
-                                         CLI_OPTION("interval", 0, take_interval, &view->interval),
-                                         {0}};
+    const struct cli_option options[] = {
+        CLI_FLAG(
+            "all", &view->all,
+            "one table of all processes, by rank: launches a second, share in graphs, costliest "
+            "break"),
+        CLI_FLAG("once", &view->once, "show it once, after two looks one interval apart"),
+        CLI_OPTION("interval", 0, take_interval, &view->interval, "S",
+                   "seconds between looks, 0.1 to 3600; 1 without it"),
+        CLI_TABLE_OR_JSON(&view->json),
+        CLI_OLD_FLAG("json", cli_take_flag, &view->json),
+        {0}};
     const struct cli_option *const tables[] = {options, NULL};
     struct cli_words words;
     int status = cli_options_read(self, argc, argv, CLI_WORDS, tables, &words);
@@ -346,7 +344,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_top = {
     "top",
-    "top [PID | --all] [--once] [--interval S] [--json]",
+    "top [PID | --all] [--once] [--interval S] [--format table|json]",
     "show what the library does in a process that runs",
     help,
     run,

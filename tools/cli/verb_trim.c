@@ -1,6 +1,6 @@
 /*
  * cusplice trim: writes a part of a trace as a trace of its own. main.c calls it; trace/trim.c
- * writes. It never replaces a file.
+ * writes. It replaces a file with --force alone, and the trace never.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "shim/trace/file.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
+#include "tools/trace/beside.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/json.h"
 #include "tools/trace/trim.h"
@@ -20,17 +21,7 @@ static const char help[] =
     "from.\n"
     "What a replay needs (cusplice record --replayable) goes along where all steps do, and is left "
     "out otherwise.\n"
-    "\n"
-    "      --steps A-B       from 0 on; cusplice report coverage lists them. Without it, all\n"
-    "      --stream N        count the steps of this stream\n"
-    "  -o, --out FILE        without it, X.cst becomes X.trim.cst. Never over a file that is "
-    "there\n"
-    "      --pack            compress it (zstd)\n"
-    "      --bare            for others to see: leave out the command line, paths, names of "
-    "threads, the arguments of\n"
-    "                        kernels and what a replay needs. Names of kernels, shapes and times "
-    "stay\n" CLI_BUDGET_HELP "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "Exit status: 0; 1 where the trace cannot be read or the new one not be written; 2 for a bad\n"
     "option. Where something fails no new file is left.\n";
 
@@ -71,6 +62,21 @@ static char *note_of(const struct look *look, const struct trace_args *args,
     return NULL;
 }
 
+/* As trim_write, over a file that may be there. */
+static bool replace(const struct look *look, const struct selection *selection, const char *note,
+                    struct trim_form form, const char *path, struct trim_result *result,
+                    char *error, size_t bytes) {
+    struct beside beside;
+    const char *const from[] = {look->trace->path, NULL};
+    int why = beside_plan(&beside, path, true, from);
+    if (!why && !trim_write(look, selection, note, form, beside.partial, result, error, bytes))
+        return false;
+    why = why ? why : beside_name(&beside);
+    if (why)
+        snprintf(error, bytes, "%s: cannot be written: %s", path, beside_why(why));
+    return !why;
+}
+
 static int trim(const struct look *look, const struct trace_args *args,
                 const struct selection *selection, const char *out) {
     struct trim_result result;
@@ -81,7 +87,8 @@ static int trim(const struct look *look, const struct trace_args *args,
         return 1;
     }
     const struct trim_form form = {.packed = args->pack, .bare = args->bare};
-    bool made = trim_write(look, selection, note, form, out, &result, error, sizeof error);
+    bool made = (args->out.force ? replace : trim_write)(look, selection, note, form, out, &result,
+                                                         error, sizeof error);
     free(note);
     if (!made) {
         cli_say("%s", error);
@@ -91,7 +98,7 @@ static int trim(const struct look *look, const struct trace_args *args,
                 look->model->n_ops, (unsigned long long)result.bytes);
     if (result.cut)
         puts("it cannot be replayed: what a replay needs was left out");
-    return trace_args_end();
+    return fflush(stdout) == 0 ? 0 : 1;
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
@@ -101,16 +108,21 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct selection selection;
     char error[4600], path[CST_PATH];
     int status;
-    status =
-        trace_args_read(self, &args, argc, argv,
-                        TRACE_STEPS | TRACE_STREAM | TRACE_OUT | TRACE_PACK | TRACE_BARE, needed);
+    status = trace_args_read(
+        self, &args, argc, argv,
+        TRACE_STEPS | TRACE_STREAM | TRACE_OUT | TRACE_PACK | TRACE_BARE | TRACE_FORCE, needed);
     if (status >= 0)
         return status;
     if (!args.steps && !args.pack && !args.bare) {
         cli_say("--steps A-B is missing (or --pack, or --bare)");
         return 2;
     }
-    if (!args.out && !default_out(args.words[0], path, sizeof path)) {
+    const char *out = args.out.path;
+    if (out && strcmp(out, "-") == 0) {
+        cli_say("-o -: a trace goes into a file, whose end says that it is whole");
+        return 2;
+    }
+    if (!out && !default_out(args.words[0], path, sizeof path)) {
         cli_say("%s: the name is too long; -o FILE names the new one", args.words[0]);
         return 2;
     }
@@ -123,7 +135,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     else if (!selection.steps)
         cli_say("%s: it has no ops", look.trace->path);
     else
-        status = trim(&look, &args, &selection, args.out ? args.out : path);
+        status = trim(&look, &args, &selection, out ? out : path);
     select_free(&selection);
     look_close(&look);
     return status;
@@ -131,7 +143,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_trim = {
     "trim",
-    "trim [--steps A-B] [--stream N] [-o OUT] [--pack] [--bare] TRACE",
+    "trim [--steps A-B] [--stream N] [-o FILE] [--force] [--pack] [--bare] TRACE",
     "some steps of a trace as a trace of their own",
     help,
     run,

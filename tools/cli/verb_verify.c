@@ -14,15 +14,7 @@ static const char help[] =
     "compared by checksums. The first launch that differs is found by halves. The program's own "
     "results are\n"
     "those of its launches one by one. It runs many times slower.\n"
-    "\n"
-    "      --mode MODE     whose graphs: piecewise, full, full_decode_only or full_and_piecewise\n"
-    "      --every N       verify the first launch of each graph, then one in N by chance "
-    "(default 1: all)\n"
-    "      --budget MB     device memory for what is saved (default 4096)\n"
-    "      --report FILE   write what was found there, as JSON\n"
-    "      --plant FAULT   put a fault into graphs to see it found: unpatched, dropped or swapped\n"
-    "  -c, --config FILE, --set KEY=VALUE, --stats FILE, -h, --help: as for cusplice run\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "What a kernel keeps in __device__ variables changes twice. Graphs are left unverified while "
     "another thread\n"
     "uses CUDA, where a kernel has pointers to memory of the host or of another device, and where "
@@ -50,11 +42,16 @@ static int judge(bool seen, const struct cli_verified *verified) {
 }
 
 static const struct cli_option options[] = {
-    CLI_OPTION("mode", 0, cli_run_take, "verify_mode"),
-    CLI_OPTION("every", 0, cli_run_take, "verify_every"),
-    CLI_OPTION("budget", 0, cli_run_take, "verify_mb"),
-    CLI_OPTION("plant", 0, cli_run_take, "verify_plant"),
-    CLI_OPTION("report", 0, cli_run_take_path, "verify_report"),
+    CLI_OPTION("mode", 0, cli_run_take, "verify_mode", "MODE",
+               "whose graphs: piecewise, full, full_decode_only or full_and_piecewise"),
+    CLI_OPTION("every", 0, cli_run_take, "verify_every", "N",
+               "verify the first launch of each graph, then one in N by chance (default 1: all)"),
+    CLI_OPTION("budget", 0, cli_run_take, "verify_mb", "MB",
+               "device memory for what is saved (default 4096)"),
+    CLI_OPTION("report", 0, cli_run_take_path, "verify_report", "FILE",
+               "write what was found there, as JSON"),
+    CLI_OPTION("plant", 0, cli_run_take, "verify_plant", "FAULT",
+               "put a fault into graphs to see it found: unpatched, dropped or swapped"),
     {0},
 };
 
@@ -70,7 +67,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 
 const struct cli_verb cli_verb_verify = {
     "verify",
-    "verify [--mode MODE] [--every N] [--report FILE] ... -- PROGRAM ARGS...",
+    "verify [--mode MODE] [--every N] [--report FILE] [-c FILE]... [--set KEY=VALUE]... [--eager "
+    "PATTERN]... -- PROGRAM ARGS...",
     "run a program and hold each graph against its launches one by one",
     help,
     run,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/cli/config_name.h"
+#include "tools/cli/redirect.h"
 #include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
@@ -21,26 +22,7 @@ static const char help[] =
     "recorded launches,\n"
     "on a driver that does nothing, and counts what it does. Nothing is executed, no GPU is "
     "needed.\n"
-    "\n"
-    "      --eager PATTERN   what if these kernels were never in a graph (a pattern as in [rules]; "
-    "may be repeated)\n"
-    "      --mode MODE       what if that were the mode\n"
-    "      --set KEY=VALUE   what if that were set (cusplice config --list names the keys)\n"
-    "  -c, --config FILE     what if this were the configuration: its rules take the place of the "
-    "recorded ones,\n"
-    "                        its settings are stronger than those. As for cusplice run: also a "
-    "preset, also several\n"
-    "      --sweep           what if one kernel were a break: tries each of the 32 that are "
-    "launched most, and\n"
-    "                        ranks them by predicted host time\n"
-    "      --cost FILE       what things cost, in place of the built-in figures of one H200\n"
-    "      --gpu-times FILE  a trace of the same program with GPU times (record --gpu-times), "
-    "which "
-    "this one then\n"
-    "                        need not have: ops of the same name and shape run as long\n"
-    "      --format FORM     table (default), json, csv or md. In JSON counts have the names of "
-    "the stats file\n" CLI_BUDGET_HELP "  -h, --help\n"
-    "\n"
+    "\n" CLI_OPTIONS "\n"
     "The baseline is the trace by the options and rules that it was recorded by; where it does not "
     "name them, by\n"
     "those of here and now. `recorded` is what the recording itself says. Counts are exactly those "
@@ -75,7 +57,8 @@ static struct {
     const char *cost, *gpu_times, *trace;
     struct cli_settings settings;
     enum table_format format;
-    bool sweep;
+    bool sweep, wide;
+    struct cli_redirect output;
 } asked;
 
 /* ---- options ---- */
@@ -85,14 +68,25 @@ static bool take_mode(const struct cli_option *self, const char *text) {
 }
 
 static const struct cli_option options[] = {
-    CLI_OPTION("eager", 0, cli_take_eager, &asked.settings),
-    CLI_OPTION("mode", 0, take_mode, &asked.settings),
-    CLI_OPTION("set", 0, cli_take_set, &asked.settings),
-    CLI_CONFIG,
-    CLI_TEXT("cost", 0, &asked.cost),
-    CLI_TEXT("gpu-times", 0, &asked.gpu_times),
-    CLI_WORD("format", &asked.format, table_formats),
-    CLI_FLAG("sweep", &asked.sweep),
+    CLI_EAGER(cli_take_eager, &asked.settings, ""),
+    CLI_MODE(take_mode, &asked.settings, ""),
+    CLI_SET(cli_take_set, &asked.settings, ""),
+    CLI_CONFIG(". Their rules take the place of the recorded ones"),
+    CLI_FLAG("sweep", &asked.sweep,
+             "what if one kernel were a break: tries each of the 32 that are launched most, and "
+             "ranks them by predicted host time"),
+    CLI_TEXT("cost", 0, &asked.cost, "FILE",
+             "what things cost, in place of the built-in figures of one H200"),
+    CLI_TEXT("gpu-times", 0, &asked.gpu_times, "FILE",
+             "a trace of the same program with GPU times (record --gpu-times), which this one then "
+             "need not have: ops of the same name and shape run as long"),
+    CLI_FLAG(
+        "wide", &asked.wide,
+        "all counts and times. Otherwise the table has the most important ones, and those that "
+        "differ"),
+    CLI_FORMAT(cli_take_word, &asked.format, "; in JSON counts have the names of the stats file"),
+    CLI_OUTPUT(cli_take_name, &asked.output.path, "; - is stdout, as without it"),
+    CLI_FORCE(&asked.output.force),
     {0},
 };
 
@@ -213,6 +207,14 @@ static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) 
     return done;
 }
 
+static int show(const struct whatif_found *found) {
+    const char *const from[] = {asked.trace, NULL};
+    if (!cli_redirect_begin(&asked.output, from))
+        return 1;
+    cli_whatif_show(found, asked.format, asked.wide);
+    return cli_redirect_end(&asked.output, true) ? 0 : 1;
+}
+
 static int run(const struct cli_verb *self, int argc, char **argv) {
     char error[1024];
     static struct whatif_cost cost;
@@ -249,10 +251,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     if (!kernels || !cli_whatif_times(trace, other, &cost, &found.known))
         cli_say("%s: not enough memory", trace->path);
     else if (cli_settings_match(&asked.settings, trace) && find_out(&found, kernels)) {
-        cli_whatif_show(&found, asked.format);
-        status = fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
-        if (status)
-            cli_say("the answer could not be written: %s", strerror(errno));
+        status = show(&found);
     }
     free(found.tries);
     free(kernels);
@@ -266,8 +265,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 const struct cli_verb cli_verb_whatif = {
     "whatif",
     "whatif [--eager PATTERN]... [--mode M] [--set KEY=VALUE]... [-c FILE]... [--sweep] [--cost "
-    "FILE] "
-    "[--gpu-times FILE] [--format table|json|csv|md] TRACE",
+    "FILE] [--gpu-times FILE] [--wide] [--format table|json|csv|md] [-o FILE] TRACE",
     "what would become of a recorded program with other settings",
     help,
     run,

@@ -57,6 +57,7 @@ bool cli_whatif_times(const struct cst_trace *trace, const struct cst_trace *gpu
  * nothing else, all of it. */
 bool cli_whatif_host(const struct cst_trace *trace, bool program, struct whatif_recording *out);
 
-void cli_whatif_show(const struct whatif_found *found, enum table_format format);
+/* `all`: every row of a table for people, not only what is most important or differs. */
+void cli_whatif_show(const struct whatif_found *found, enum table_format format, bool all);
 
 #endif

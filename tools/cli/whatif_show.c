@@ -10,6 +10,7 @@
 #include "shim/api/api.h"
 #include "shim/base/options.h"
 #include "shim/stats/tally.h"
+#include "tools/cli/screen.h"
 #include "tools/cli/whatif.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/json.h"
@@ -246,6 +247,102 @@ static void row_label(const struct row *row, char *out, size_t bytes) {
     snprintf(out, bytes, "%s%s%s", row->section, *row->section ? "." : "", row->name);
 }
 
+/* ---- what changed ---- */
+
+static bool is_time(const struct row *row) {
+    return strcmp(row->section, "predicted") == 0;
+}
+
+/* Of the table without --wide: always; where what if differs; or never, since another row says the
+ * same in a way that is easier to read. */
+enum brief { NEVER, CHANGED, ALWAYS };
+
+static enum brief brief_of(const struct row *row) {
+    static const char *const always[] = {"in_graphs", "graph_launches", "step_us", NULL};
+    static const char *const changed[] = {"issued", "eager_by", "flushes", "breaks", NULL};
+    static const char *const names[] = {"built", "patched_nodes", "total_us", "first_ten_us", NULL};
+    for (unsigned i = 0; always[i]; i++)
+        if (strcmp(row->name, always[i]) == 0)
+            return ALWAYS;
+    for (unsigned i = 0; changed[i]; i++)
+        if (strcmp(row->section, changed[i]) == 0)
+            return CHANGED;
+    for (unsigned i = 0; names[i]; i++)
+        if (strcmp(row->name, names[i]) == 0)
+            return CHANGED;
+    return NEVER;
+}
+
+/* What people do not see as a change is none: 0.1 %. */
+static bool differs(const struct row *row) {
+    double before = row->value[1], now = row->value[2], apart = now - before;
+    return (apart < 0 ? -apart : apart) > (before < 0 ? -before : before) / 1000;
+}
+
+static void change(const struct row *row, char *out, size_t bytes) {
+    double before = row->value[1], now = row->value[2];
+    if (before < 0 || now < 0 || !differs(row))
+        *out = 0;
+    else if (before > 0)
+        snprintf(out, bytes, "%+.1f %%", 100 * (now - before) / before);
+    else
+        snprintf(out, bytes, "new");
+}
+
+/* A table of the rows that are times, or of those that are none. */
+static void show_brief(const struct whatif_found *found, const struct rows *rows, bool times) {
+    static const char *const heads[COLUMNS] = {"recorded", "baseline", "what if"};
+    unsigned columns = found->asked ? COLUMNS : COLUMNS - 1;
+    char label[128], value[32];
+    printf("\n%-30s", times ? "microseconds, by the model" : "ops and graphs");
+    for (unsigned c = 0; c < columns; c++)
+        printf(" %12s", heads[c]);
+    printf(found->asked ? " %9s\n" : "\n", "change");
+    for (unsigned i = 0; i < rows->n; i++) {
+        const struct row *row = &rows->row[i];
+        enum brief brief = brief_of(row);
+        if (is_time(row) != times || brief == NEVER ||
+            (brief == CHANGED && found->asked && !differs(row)))
+            continue;
+        row_label(row, label, sizeof label);
+        printf("%-30.30s", times ? row->name : label);
+        for (unsigned c = 0; c < columns; c++) {
+            print_value(row, c, value, sizeof value, "-");
+            printf(" %12s", value);
+        }
+        change(row, value, sizeof value);
+        printf(found->asked ? " %9s\n" : "\n", value);
+    }
+}
+
+static double share_of(const struct whatif_played *played) {
+    uint64_t ops = sum(played->counters.ops, CUS_OP_TYPES);
+    return ops ? 100 * (double)played->counters.in_graphs / (double)ops : 0;
+}
+
+static double step_of(const struct whatif_found *found, const struct whatif_played *played) {
+    return found->baseline.times.steps ? played->times.step / 1000 : us(found, played);
+}
+
+/* The answer in a sentence. */
+static void show_answer(const struct whatif_found *found, unsigned width) {
+    const struct whatif_played *before = &found->baseline, *now = &found->hypothesis;
+    double step = step_of(found, before), then = step_of(found, now);
+    char text[400];
+    if (found->asked)
+        snprintf(text, sizeof text,
+                 "A step takes %.1f us in place of %.1f us (%+.1f %%), with %.1f %% of all ops in "
+                 "graphs in place of %.1f %%.",
+                 then, step, step > 0 ? 100 * (then - step) / step : 0, share_of(now),
+                 share_of(before));
+    else
+        snprintf(text, sizeof text,
+                 "With the settings of the recording a step takes %.1f us, with %.1f %% of all ops "
+                 "in graphs. --eager, --mode, --set, -c and --sweep ask for others.",
+                 step, share_of(before));
+    clean_fold(stdout, text, 0, 0, width);
+}
+
 /* ---- text ---- */
 
 static void show_rows(const struct whatif_found *found, const struct rows *rows,
@@ -280,17 +377,18 @@ static void print_md(const char *before, const char *text, const char *behind) {
     fputs(behind, stdout);
 }
 
-static void show_tries(const struct whatif_found *found, enum table_format format) {
+static void show_tries(const struct whatif_found *found, enum table_format format, unsigned width) {
     const struct whatif_played *before = found->asked ? &found->hypothesis : &found->baseline;
     double host = host_us(found, before);
+    unsigned name = width >= 111 ? 40 : width > 90 ? width - 71 : 19; /* the numbers take 71 */
     if (format == TABLE_CSV)
         printf("kernel,calls,runs,graph_launches,in_graphs,host_us_per_step,change_us\n");
     else if (format == TABLE_MD)
         printf("\n| kernel as a break | calls | runs | graph launches | in graphs | host us a "
                "step | change |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     else
-        printf("\n%-40s %10s %10s %14s %10s %12s %8s\n", "kernel as a break", "calls", "runs",
-               "graph launches", "in graphs", "host us/step", "change");
+        printf("\n%-*s %10s %10s %14s %10s %12s %8s\n", (int)name, "kernel as a break", "calls",
+               "runs", "graph launches", "in graphs", "host us/step", "change");
     for (uint32_t i = 0; i < found->n_tries; i++) {
         const struct whatif_try *it = &found->tries[i];
         const struct cus_counters *c = &it->played.counters;
@@ -300,7 +398,7 @@ static void show_tries(const struct whatif_found *found, enum table_format forma
         else if (format == TABLE_MD)
             print_md("| ", it->kernel->base, " |");
         else
-            clean_cell(stdout, it->kernel->base, 40);
+            clean_cell(stdout, it->kernel->base, name);
         printf(format == TABLE_CSV ? ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.1f,%.1f\n"
                : format == TABLE_MD
                    ? " %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %.1f | %+.1f |\n"
@@ -454,7 +552,12 @@ static void show_json(const struct whatif_found *found, const struct notes *note
     cus_json_end(json);
 }
 
-void cli_whatif_show(const struct whatif_found *found, enum table_format format) {
+static void fold_note(const char *text, unsigned width) {
+    fputs("note: ", stdout);
+    clean_fold(stdout, text, 6, 6, width);
+}
+
+void cli_whatif_show(const struct whatif_found *found, enum table_format format, bool all) {
     struct notes notes = {.n = 0};
     static struct rows rows;
     gather_notes(found, &notes);
@@ -463,10 +566,15 @@ void cli_whatif_show(const struct whatif_found *found, enum table_format format)
         return;
     }
     gather(found, &rows);
-    if (format != TABLE_CSV || !found->tries)
+    if (format == TABLE_TEXTUAL && !all) {
+        show_answer(found, cli_screen_columns());
+        show_brief(found, &rows, false);
+        show_brief(found, &rows, true);
+    } else if (format != TABLE_CSV || !found->tries) {
         show_rows(found, &rows, format);
+    }
     if (found->tries)
-        show_tries(found, format);
+        show_tries(found, format, all ? 111 : cli_screen_columns());
     if (format == TABLE_CSV)
         return;
     putchar('\n');
@@ -474,5 +582,5 @@ void cli_whatif_show(const struct whatif_found *found, enum table_format format)
         if (format == TABLE_MD)
             print_md("- ", notes.text[i], "\n");
         else
-            clean_print(stdout, "note: %s\n", notes.text[i]);
+            fold_note(notes.text[i], all ? 0 : cli_screen_columns());
 }

@@ -55,8 +55,8 @@ static bool set_eager(const char *patterns) {
 static bool configure(const struct replay_strategy *strategy) {
     static const char *const quiet[][2] = {
         {"log", "error"}, {"why", "no"}, {"live", "no"}, {"stats_every", "0"}};
-    static const char *const no[] = {"CUSPLICE", "CUSPLICE_STATS", "CUSPLICE_LOG_FILE",
-                                     "CUSPLICE_RECORD", CUS_CACHE_OFFERED};
+    static const char *const no[] = {"CUSPLICE",        "CUSPLICE_STATS",  "CUSPLICE_LOG_FILE",
+                                     "CUSPLICE_RECORD", CUS_CACHE_OFFERED, CUS_PRESETS_OFFERED};
     if (strategy->config) {
         settings_forget();
         if (!set_config(strategy->config))

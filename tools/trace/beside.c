@@ -25,8 +25,7 @@ mode_t beside_mode(const char *const *from) {
     return mode & ~mask;
 }
 
-/* By this name or another one, by a link too. */
-static bool is_one_of(const char *path, const char *const *from) {
+bool beside_is_one_of(const char *path, const char *const *from) {
     struct stat there, is;
     if (stat(path, &there) != 0)
         return false;
@@ -34,6 +33,21 @@ static bool is_one_of(const char *path, const char *const *from) {
         if (stat(*from, &is) == 0 && is.st_dev == there.st_dev && is.st_ino == there.st_ino)
             return true;
     return false;
+}
+
+static const char *base_of(const char *path, char folder[BESIDE_PATH]) {
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, BESIDE_PATH, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+    return slash ? slash + 1 : path;
+}
+
+bool beside_same(const char *a, const char *b) {
+    char folder_a[BESIDE_PATH], folder_b[BESIDE_PATH];
+    struct stat x, y;
+    if (strcmp(base_of(a, folder_a), base_of(b, folder_b)) != 0)
+        return false;
+    return strcmp(a, b) == 0 || (stat(folder_a, &x) == 0 && stat(folder_b, &y) == 0 &&
+                                 x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
 int beside_plan(struct beside *beside, const char *path, bool force, const char *const *from) {
@@ -44,7 +58,7 @@ int beside_plan(struct beside *beside, const char *path, bool force, const char 
         return ENAMETOOLONG;
     snprintf(beside->path, sizeof beside->path, "%s", path);
     snprintf(beside->partial, sizeof beside->partial, "%s.%d.partial", path, (int)getpid());
-    if (is_one_of(path, from))
+    if (beside_is_one_of(path, from) || beside_is_one_of(beside->partial, from))
         return BESIDE_INPUT;
     if (lstat(path, &there) == 0) {
         if (!force)

@@ -29,6 +29,10 @@ struct beside {
 /* The mode of a file that is made from others: the bits for reading and writing that all of them
  * have, less the umask. `from` names them, up to a NULL; NULL: there are none. */
 mode_t beside_mode(const char *const *from);
+/* Is the file of this name one of these, up to a NULL, by another name or a link too? */
+bool beside_is_one_of(const char *path, const char *const *from);
+/* Do both names stand for one place in one folder, whether or not a file is there? */
+bool beside_same(const char *a, const char *b);
 /* Says what the file is to be called meanwhile: PATH.PID.partial, which is not there then. `from`:
  * what it is to be made from, as above. Returns 0 or an errno; EEXIST: PATH is there,
  * and `force` is not set; BESIDE_INPUT, also with `force`. */

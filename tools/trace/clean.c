@@ -84,6 +84,37 @@ void clean_cell(FILE *to, const char *text, size_t columns) {
     fprintf(to, "%*s", (int)(columns - used), "");
 }
 
+/* How many bytes of the text are one word, and how many columns they fill. */
+static size_t word(const char *text, size_t *columns) {
+    size_t bytes = 0;
+    for (*columns = 0; text[bytes] && text[bytes] != ' ';) {
+        struct clean_character c = clean_next(text + bytes);
+        bytes += c.bytes;
+        *columns += c.columns;
+    }
+    return bytes;
+}
+
+void clean_fold(FILE *to, const char *text, size_t at, size_t indent, size_t width) {
+    bool first = true; /* in its line */
+    for (text += strspn(text, " "); *text;) {
+        size_t columns, bytes = word(text, &columns);
+        if (!first && width && at + 1 + columns > width) {
+            fprintf(to, "\n%*s", (int)indent, "");
+            at = indent;
+            first = true;
+        }
+        if (!first)
+            putc(' ', to);
+        at += columns + !first;
+        first = false;
+        for (const char *end = text + bytes; text < end;)
+            text = put(to, text);
+        text += strspn(text, " ");
+    }
+    putc('\n', to);
+}
+
 void clean_vprint(FILE *to, const char *format, va_list args) {
     char room[4096], *text = room, *more = NULL;
     size_t ends = strlen(format), lines = 0;

@@ -1,28 +1,22 @@
 /*
  * Compares two traces. It pairs the n-th step of a signature in A with the n-th in B, and their
- * ops one by one, since equal signatures have equal ops, but for records of events. verb_diff.c
- * calls it. It never pairs by time.
+ * ops one by one, since equal signatures have equal ops, but for records of events. Where no step
+ * finds one so, or a trace is an imported profile, which knows less of names and shapes, those left
+ * over are paired by the names of their ops alone. verb_diff.c calls it. It never pairs by time.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/trace/diff.h"
 #include "tools/trace/report.h"
 
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
 struct occurrence {
-    uint64_t signature;
+    uint64_t signature; /* of what is compared now */
     uint32_t step;
-};
-
-/* Steps of both traces side by side; CST_NONE: the other has none. */
-struct pair {
-    uint64_t signature;
-    uint32_t a, b;
-};
-
-struct pairs {
-    struct pair *at;
-    size_t n, aligned;
 };
 
 static int by_signature(const void *x, const void *y) {
@@ -32,40 +26,134 @@ static int by_signature(const void *x, const void *y) {
     return a->step < b->step ? -1 : a->step > b->step;
 }
 
+/* A's steps before those that B alone has. */
+static int by_pair(const void *x, const void *y) {
+    const struct diff_pair *a = x, *b = y;
+    if (a->signature != b->signature)
+        return a->signature < b->signature ? -1 : 1;
+    if (a->a != b->a)
+        return a->a < b->a ? -1 : 1;
+    return a->b < b->b ? -1 : a->b > b->b;
+}
+
 static struct occurrence *occurrences(const struct look *look) {
     struct occurrence *at = malloc((look->model->n_steps + (size_t)1) * sizeof *at);
     for (uint32_t i = 0; at && i < look->model->n_steps; i++)
         at[i] = (struct occurrence){look->signatures[i], i};
-    if (at)
-        qsort(at, look->model->n_steps, sizeof *at, by_signature);
     return at;
 }
 
-static bool align(const struct look *a, const struct look *b, struct pairs *pairs) {
-    struct occurrence *x = occurrences(a), *y = occurrences(b);
-    size_t n = a->model->n_steps, m = b->model->n_steps, i = 0, j = 0;
-    pairs->at = malloc((n + m + 1) * sizeof *pairs->at);
-    bool made = x && y && pairs->at;
-    while (made && (i < n || j < m)) {
-        struct pair *pair = &pairs->at[pairs->n++];
-        if (j == m || (i < n && x[i].signature < y[j].signature)) {
-            *pair = (struct pair){x[i].signature, x[i].step, CST_NONE};
-            i++;
-        } else if (i == n || y[j].signature < x[i].signature) {
-            *pair = (struct pair){y[j].signature, CST_NONE, y[j].step};
-            j++;
+static uint64_t names_signature(const struct look *look, uint32_t number) {
+    const struct model_step *step = &look->model->steps[number];
+    uint64_t signature = 0;
+    for (uint32_t i = 0; i < step->n_ops; i++) {
+        const struct cst_op *op = look_op(look, step->stream, step->first + i)->op;
+        const char *name = names_of(look->names, op->kind);
+        if (!look_is_event(look, op))
+            signature = XXH3_64bits_withSeed(name, strlen(name),
+                                             signature * 31 + look->trace->kinds[op->kind]->op);
+    }
+    return signature;
+}
+
+/* Takes out of both what they have in common, and leaves the rest in front. */
+static void take_common(const struct look *a, struct occurrence *x, size_t *n, struct occurrence *y,
+                        size_t *m, struct diff_pairs *pairs) {
+    size_t i = 0, j = 0, rest_x = 0, rest_y = 0;
+    qsort(x, *n, sizeof *x, by_signature);
+    qsort(y, *m, sizeof *y, by_signature);
+    while (i < *n || j < *m) {
+        if (j == *m || (i < *n && x[i].signature < y[j].signature)) {
+            x[rest_x++] = x[i++];
+        } else if (i == *n || y[j].signature < x[i].signature) {
+            y[rest_y++] = y[j++];
         } else {
-            *pair = (struct pair){x[i].signature, x[i].step, y[j].step};
-            pairs->aligned++;
+            pairs->at[pairs->n++] =
+                (struct diff_pair){a->signatures[x[i].step], x[i].step, y[j].step};
             i++, j++;
         }
     }
+    *n = rest_x;
+    *m = rest_y;
+}
+
+static void take_names(const struct look *a, struct occurrence *x, size_t *n, const struct look *b,
+                       struct occurrence *y, size_t *m, struct diff_pairs *pairs) {
+    for (size_t i = 0; i < *n; i++)
+        x[i].signature = names_signature(a, x[i].step);
+    for (size_t i = 0; i < *m; i++)
+        y[i].signature = names_signature(b, y[i].step);
+    take_common(a, x, n, y, m, pairs);
+}
+
+static bool is_import(const struct look *look) {
+    char text[8];
+    look_fact(look, "imported", text, sizeof text);
+    return strcmp(text, "true") == 0;
+}
+
+static void align_all(const struct look *a, struct occurrence *x, const struct look *b,
+                      struct occurrence *y, struct diff_pairs *pairs) {
+    size_t n = a->model->n_steps, m = b->model->n_steps, by_signatures;
+    take_common(a, x, &n, y, &m, pairs);
+    by_signatures = pairs->n;
+    if (!by_signatures || is_import(a) || is_import(b))
+        take_names(a, x, &n, b, y, &m, pairs);
+    pairs->aligned = pairs->n;
+    pairs->by_names = pairs->n - by_signatures;
+    for (size_t i = 0; i < n; i++)
+        pairs->at[pairs->n++] = (struct diff_pair){a->signatures[x[i].step], x[i].step, CST_NONE};
+    for (size_t i = 0; i < m; i++)
+        pairs->at[pairs->n++] = (struct diff_pair){b->signatures[y[i].step], CST_NONE, y[i].step};
+    qsort(pairs->at, pairs->n, sizeof *pairs->at, by_pair);
+}
+
+bool diff_align(const struct look *a, const struct look *b, struct diff_pairs *pairs) {
+    struct occurrence *x = occurrences(a), *y = occurrences(b);
+    pairs->at = malloc((a->model->n_steps + (size_t)b->model->n_steps + 1) * sizeof *pairs->at);
+    bool made = x && y && pairs->at;
+    if (made)
+        align_all(a, x, b, y, pairs);
     free(x);
     free(y);
     return made;
 }
 
-static void notes(const struct look *a, const struct look *b, const struct pairs *pairs,
+/* Does an op of A have the name of one of B? False without memory. */
+static bool shares_name(const struct look *a, const struct look *b) {
+    struct report_rows rows = {0};
+    bool shares = false;
+    for (uint32_t i = 0; i < a->model->n_ops; i++) {
+        uint32_t kind = a->model->ops[i].op->kind;
+        report_row(&rows, a->trace->kinds[kind]->op, names_of(a->names, kind));
+    }
+    uint32_t known = rows.n;
+    for (uint32_t i = 0; i < b->model->n_ops && !shares; i++) {
+        uint32_t kind = b->model->ops[i].op->kind;
+        shares = report_row(&rows, b->trace->kinds[kind]->op, names_of(b->names, kind)) < known;
+    }
+    report_rows_free(&rows);
+    return shares;
+}
+
+/* Why no step has one beside it. */
+static void note_none(const struct look *a, const struct look *b, struct table *table) {
+    const struct model *x = a->model, *y = b->model;
+    char text[256];
+    if (!x->n_ops || !y->n_ops)
+        snprintf(text, sizeof text, "trace %s has no ops", x->n_ops ? "B" : "A");
+    else if (!shares_name(a, b))
+        snprintf(text, sizeof text, "no op of A has the name of an op of B");
+    else
+        snprintf(text, sizeof text,
+                 "no step of A has the names of a step of B in their order; A has %u steps of %.1f "
+                 "ops, B %u of %.1f",
+                 x->n_steps, (double)x->n_ops / x->n_steps, y->n_steps,
+                 (double)y->n_ops / y->n_steps);
+    table_note(table, "not_aligned", text);
+}
+
+static void notes(const struct look *a, const struct look *b, const struct diff_pairs *pairs,
                   struct table *table) {
     table_note(table, "trace_a", a->trace->path);
     table_note(table, "trace_b", b->trace->path);
@@ -74,8 +162,12 @@ static void notes(const struct look *a, const struct look *b, const struct pairs
     table_note_number(table, "in_graphs_a", (int64_t)a->model->in_graphs);
     table_note_number(table, "in_graphs_b", (int64_t)b->model->in_graphs);
     table_note_number(table, "steps_aligned", (int64_t)pairs->aligned);
+    if (pairs->by_names)
+        table_note_number(table, "steps_aligned_by_names", (int64_t)pairs->by_names);
     table_note_number(table, "steps_only_a", (int64_t)(a->model->n_steps - pairs->aligned));
     table_note_number(table, "steps_only_b", (int64_t)(b->model->n_steps - pairs->aligned));
+    if (!pairs->aligned)
+        note_none(a, b, table);
     if (a->trace->lost_records || b->trace->lost_records)
         table_note(table, "lost", "records were lost: see cusplice info");
 }
@@ -144,31 +236,40 @@ static uint32_t *rows_of(const struct look *look, unsigned side, struct report_r
     return row_of;
 }
 
-static void compare(const struct look *a, const struct look *b, const struct pair *pair,
-                    const uint32_t *row_of, struct table *table) {
+bool diff_next(const struct look *a, const struct look *b, const struct diff_pair *pair,
+               struct diff_place *place) {
     const struct model_step *x = &a->model->steps[pair->a], *y = &b->model->steps[pair->b];
-    for (uint32_t i = 0, j = 0; i < x->n_ops && j < y->n_ops;) {
-        const struct model_op *p = look_op(a, x->stream, x->first + i);
-        const struct model_op *q = look_op(b, y->stream, y->first + j);
-        bool only_a = look_is_event(a, p->op) && !look_is_event(b, q->op);
-        bool only_b = look_is_event(b, q->op) && !look_is_event(a, p->op);
-        i += !only_b;
-        j += !only_a;
-        if (only_a || only_b) /* the other recording has it as a call */
-            continue;
-        union table_value *row = table->values + (size_t)row_of[p->op->kind] * KERNEL_COLUMNS;
+    while (place->i < x->n_ops && place->j < y->n_ops) {
+        place->a = look_op(a, x->stream, x->first + place->i);
+        place->b = look_op(b, y->stream, y->first + place->j);
+        bool only_a = look_is_event(a, place->a->op) && !look_is_event(b, place->b->op);
+        bool only_b = look_is_event(b, place->b->op) && !look_is_event(a, place->a->op);
+        place->i += !only_b;
+        place->j += !only_a;
+        if (!only_a && !only_b) /* else the other recording has it as a call */
+            return true;
+    }
+    return false;
+}
+
+static void compare(const struct look *a, const struct look *b, const struct diff_pair *pair,
+                    const uint32_t *row_of, struct table *table) {
+    for (struct diff_place at = {0}; diff_next(a, b, pair, &at);) {
+        union table_value *row = table->values + (size_t)row_of[at.a->op->kind] * KERNEL_COLUMNS;
         row[ALIGNED].number++;
-        row[GAINED].number += !model_in_graph(p) && model_in_graph(q);
-        row[LOST].number += model_in_graph(p) && !model_in_graph(q);
-        row[DELTA].number += (int64_t)q->op->host_ns - (int64_t)p->op->host_ns;
+        row[GAINED].number += !model_in_graph(at.a) && model_in_graph(at.b);
+        row[LOST].number += model_in_graph(at.a) && !model_in_graph(at.b);
+        row[DELTA].number += (int64_t)at.b->op->host_ns - (int64_t)at.a->op->host_ns;
     }
 }
 
 void diff_kernels(const struct look *a, const struct look *b, struct table *table) {
-    struct pairs pairs = {0};
+    struct diff_pairs pairs = {0};
     struct report_rows rows = {0};
     table_init(table, "diff", kernel_columns, KERNEL_COLUMNS, "calls_a");
-    table->failed |= !align(a, b, &pairs);
+    table->spare = "in,host_a_ns,host_b_ns,breaks_a,breaks_b,only_a,only_b,in_graphs_a,in_graphs_b,"
+                   "calls_b";
+    table->failed |= !diff_align(a, b, &pairs);
     notes(a, b, &pairs, table);
     uint32_t *row_of_a = rows_of(a, 0, &rows, table), *row_of_b = rows_of(b, 1, &rows, table);
     for (size_t i = 0; !table->failed && i < pairs.n; i++)
@@ -217,20 +318,21 @@ static void add_step(union table_value *row, const struct look *look, uint32_t s
                      unsigned side) {
     const struct model_step *s = &look->model->steps[step];
     row[STEPS_A + side].number++;
-    row[OPS].number = s->n_ops;
+    row[OPS].number = row[OPS].number ? row[OPS].number : s->n_ops;
     row[IN_A + side].number += s->in_graphs;
     row[LAUNCHES_A + side].number += s->graphs;
     row[TIME_A + side].number += (int64_t)(s->end_ns - s->begin_ns);
 }
 
 void diff_steps(const struct look *a, const struct look *b, struct table *table) {
-    struct pairs pairs = {0};
+    struct diff_pairs pairs = {0};
     union table_value *row = NULL;
     table_init(table, "diff", step_columns, STEP_COLUMNS, "steps_a");
-    table->failed |= !align(a, b, &pairs);
+    table->spare = "signature,in,graphs_a,graphs_b,in_graphs_a,in_graphs_b,steps_b";
+    table->failed |= !diff_align(a, b, &pairs);
     notes(a, b, &pairs, table);
     for (size_t i = 0; i < pairs.n && !table->failed; i++) {
-        const struct pair *pair = &pairs.at[i];
+        const struct diff_pair *pair = &pairs.at[i];
         if (!i || pair[-1].signature != pair->signature) {
             char text[1024];
             const struct look *look = pair->a != CST_NONE ? a : b;
@@ -241,7 +343,8 @@ void diff_steps(const struct look *a, const struct look *b, struct table *table)
                 break;
             snprintf(text, sizeof text, "%016" PRIx64, pair->signature);
             row[SIGNATURE].text = table_keep(table, text);
-            look_list(look, step->stream, step->first, step->n_ops, text, sizeof text);
+            look_list(look, look->model->streams[step->stream].ops + step->first, step->n_ops, text,
+                      sizeof text);
             row[LIST].text = table_keep(table, text);
         }
         if (pair->a != CST_NONE)
@@ -255,6 +358,8 @@ void diff_steps(const struct look *a, const struct look *b, struct table *table)
         for (unsigned side = 0; side < 2; side++)
             if (row[STEPS_A + side].number)
                 row[TIME_A + side].number /= row[STEPS_A + side].number;
+            else
+                row[TIME_A + side] = table_unknown(TABLE_NS);
         row[STEP_IN].text = !row[STEPS_B].number ? "A" : !row[STEPS_A].number ? "B" : "both";
     }
     free(pairs.at);

@@ -231,12 +231,12 @@ void dump_lines(const struct look *look, const struct selection *selection, uint
     const struct cst_trace *trace = look->trace;
     uint32_t next = 0;
     header(&json, look);
-    for (size_t i = 0; i < trace->n_events && selection->steps; i++) {
+    for (size_t i = 0; i < trace->n_events; i++) {
         const struct cst_record *record = trace->events[i];
         const struct model_op *op = record->type == CST_OP ? &look->model->ops[next++] : NULL;
         if (stream && stream_of(record) != stream)
             continue;
-        if (op ? !selection->steps[op->step]
+        if (op ? !selection->steps || !selection->steps[op->step]
                : record->ns < selection->begin || record->ns >= selection->end)
             continue;
         cus_json_open(&json, NULL, '{');

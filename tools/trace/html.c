@@ -40,7 +40,7 @@ bool html_json(FILE *to, const char *id, html_json_fn *fill, const struct look *
 
 static const char *const units[] = {"count", "percent", "ns", "bytes", "text"};
 
-/* What `report NAME --format json` prints, and what its columns are. */
+/* What `report NAME --format json` prints, and what its columns are that say something. */
 static bool put_table(FILE *to, const struct look *look, const void *context) {
     struct table *table = (struct table *)context;
     struct table_view view = {.format = TABLE_JSON, .top = HTML_ROWS_MAX};
@@ -49,6 +49,8 @@ static bool put_table(FILE *to, const struct look *look, const void *context) {
     cus_json_open(&json, NULL, '{');
     cus_json_open(&json, "columns", '[');
     for (unsigned i = 0; i < table->n_columns; i++) {
+        if (table->idle >> i & 1)
+            continue;
         cus_json_open(&json, NULL, '[');
         cus_json_text(&json, NULL, table->columns[i].key);
         cus_json_text(&json, NULL, units[table->columns[i].unit]);

@@ -19,9 +19,10 @@ enum { LISTED = 8 };
 
 /* ---- signatures ---- */
 
+/* What a recorder or an import knows of a kind is no part of it. */
 static uint64_t hash_kind(const struct cst_trace *trace, const struct cst_kind *kind) {
     const char *name = cst_string(trace, kind->name);
-    uint32_t numbers[] = {kind->op,         kind->flags & ~(uint32_t)CST_KIND_KERNEL,
+    uint32_t numbers[] = {kind->op,         kind->flags & CST_KIND_COOPERATIVE,
                           kind->elem,       kind->form,
                           kind->cluster[0], kind->cluster[1],
                           kind->cluster[2]};
@@ -116,17 +117,19 @@ uint32_t look_busiest(const struct look *look) {
     return best;
 }
 
-void look_list(const struct look *look, uint32_t stream, uint32_t from, uint32_t n, char *out,
-               size_t bytes) {
+static const char *name_of(const struct look *look, uint32_t op) {
+    return names_of(look->names, look->model->ops[op].op->kind);
+}
+
+void look_list(const struct look *look, const uint32_t *ops, uint32_t n, char *out, size_t bytes) {
     size_t used = 0;
     unsigned listed = 0;
     *out = 0;
     for (uint32_t i = 0; i < n && used < bytes;) {
-        const char *name = names_of(look->names, look_op(look, stream, from + i)->op->kind);
+        const char *name = name_of(look, ops[i]);
         uint32_t same = 1;
         for (; i + same < n; same++) {
-            uint32_t kind = look_op(look, stream, from + i + same)->op->kind;
-            const char *next = names_of(look->names, kind);
+            const char *next = name_of(look, ops[i + same]);
             if (next != name && strcmp(name, next) != 0)
                 break;
         }

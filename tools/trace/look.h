@@ -50,9 +50,8 @@ bool look_ends_run(const struct look *look, uint32_t stream, uint32_t i);
 /* The stream with the most ops; 0: there is none. */
 uint32_t look_busiest(const struct look *look);
 
-/* Names of ops `from` to `from + n` of a stream, "a, b x3, ... 7 more". */
-void look_list(const struct look *look, uint32_t stream, uint32_t from, uint32_t n, char *out,
-               size_t bytes);
+/* Names of `n` ops, which are given by their places in model->ops: "a, b x3, ... 7 more". */
+void look_list(const struct look *look, const uint32_t *ops, uint32_t n, char *out, size_t bytes);
 
 /* 100 part / whole; 0 of nothing. */
 double look_share(uint64_t part, uint64_t whole);

@@ -58,7 +58,7 @@ struct pass {
     struct model *model;
     struct state *state;       /* by stream */
     struct branches *branches; /* by thread */
-    uint32_t step_room;
+    uint32_t step_room, launch_room;
 };
 
 static bool grow(void **at, uint32_t n, uint32_t *room, size_t each) {
@@ -127,7 +127,8 @@ static void take_some(struct pass *pass, const struct cst_record *out, uint32_t 
         struct model_op *op = &model->ops[state->deferred[state->gone]];
         op->out = out;
         op->place = first + i;
-        model->in_graphs += graph;
+        if (graph)
+            model->launched[model->in_graphs++] = state->deferred[state->gone];
         model->flushed += !graph;
         model->steps[op->step].in_graphs += graph;
         if (op->place == 0)
@@ -136,7 +137,9 @@ static void take_some(struct pass *pass, const struct cst_record *out, uint32_t 
 }
 
 /* A LAUNCH or FLUSH of `n` ops: first those of its own stream, then those of each branch. */
-static void take_out(struct pass *pass, const struct cst_record *out, uint32_t stream, uint32_t n) {
+static bool take_out(struct pass *pass, const struct cst_record *out, uint32_t stream, uint32_t n) {
+    struct model *model = pass->model;
+    uint64_t before = model->in_graphs;
     struct branches *branches = &pass->branches[out->thread];
     uint32_t own = n, first;
     for (uint32_t i = 0; i < branches->n; i++)
@@ -148,7 +151,17 @@ static void take_out(struct pass *pass, const struct cst_record *out, uint32_t s
         first += branches->at[i]->n;
     }
     branches->n = 0;
-    pass->model->graph_launches += out->type == CST_LAUNCH;
+    if (out->type != CST_LAUNCH)
+        return true;
+    if (model->graph_launches >= CST_NONE ||
+        !grow((void **)&model->launches, (uint32_t)model->graph_launches, &pass->launch_room,
+              sizeof *model->launches))
+        return false;
+    model->launches[model->graph_launches++] =
+        (struct model_launch){.record = (const struct cst_launch *)out,
+                              .ops = model->launched + before,
+                              .n = (uint32_t)(model->in_graphs - before)};
+    return true;
 }
 
 static void take_branch(struct pass *pass, const struct cst_branch *branch) {
@@ -175,16 +188,14 @@ static bool take(struct pass *pass, const struct cst_record *record) {
         return take_op(pass, (const struct cst_op *)record);
     case CST_LAUNCH: {
         const struct cst_launch *launch = (const struct cst_launch *)record;
-        take_out(pass, record, launch->stream, launch->n);
-        return true;
+        return take_out(pass, record, launch->stream, launch->n);
     }
     case CST_BRANCH:
         take_branch(pass, (const struct cst_branch *)record);
         return true;
     case CST_FLUSH: {
         const struct cst_flush *flush = (const struct cst_flush *)record;
-        take_out(pass, record, flush->stream, flush->n);
-        return true;
+        return take_out(pass, record, flush->stream, flush->n);
     }
     case CST_CALL: {
         const struct cst_call *call = (const struct cst_call *)record;
@@ -213,10 +224,11 @@ struct model *model_make(const struct cst_trace *trace) {
     if (made) {
         model->trace = trace;
         model->ops = calloc(trace->ops + 1, sizeof *model->ops);
+        model->launched = malloc((trace->ops + 1) * sizeof *model->launched);
         model->streams = calloc(trace->n_streams + 1, sizeof *model->streams);
         pass.state = calloc(trace->n_streams + 1, sizeof *pass.state);
         pass.branches = calloc(trace->n_threads + 1, sizeof *pass.branches);
-        made = model->ops && model->streams && pass.state && pass.branches;
+        made = model->ops && model->launched && model->streams && pass.state && pass.branches;
     }
     for (uint32_t i = 0; made && i < trace->n_streams; i++)
         pass.state[i].step = CST_NONE;
@@ -243,6 +255,8 @@ void model_free(struct model *model) {
         free(model->streams[i].steps);
     }
     free(model->streams);
+    free(model->launches);
+    free(model->launched);
     free(model->steps);
     free(model->ops);
     free(model);

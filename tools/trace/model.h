@@ -42,13 +42,22 @@ struct model_stream {
     uint32_t n_steps;
 };
 
+/* A graph that was launched. Its ops are those of its own stream, then those of each branch. */
+struct model_launch {
+    const struct cst_launch *record;
+    const uint32_t *ops; /* in model->ops, by place */
+    uint32_t n;          /* less than the record says where records were lost */
+};
+
 struct model {
     const struct cst_trace *trace;
     struct model_op *ops; /* in the order of the trace */
     uint32_t n_ops;
     struct model_step *steps; /* in the order in which they began */
     uint32_t n_steps;
-    struct model_stream *streams; /* by stream id; trace->n_streams of them */
+    struct model_stream *streams;  /* by stream id; trace->n_streams of them */
+    struct model_launch *launches; /* in the order of the trace; graph_launches of them */
+    uint32_t *launched;            /* ops of all of them, one launch behind the other */
     uint64_t in_graphs, flushed, eager, graph_launches, open; /* deferred when the trace ends */
     uint64_t gpu_known; /* ops of which the GPU times are known */
 };

@@ -92,12 +92,14 @@ class Page {
         if (t.open) warn(`${count(t.open)} ${t.open === 1 ? "op is" : "ops are"} deferred when the trace ends.`);
     }
 
-    // The moment of the first event, by the clock pair of the facts; null: not known.
+    // The moment of the first event, by the clock pair of the facts; without events that of the pair.
+    // null: not known.
     date() {
         const clock = this.d.facts.facts.clock;
         if (!clock || typeof clock.realtime_ns !== "number" || typeof clock.monotonic_ns !== "number")
             return null;
-        const date = new Date((clock.realtime_ns - clock.monotonic_ns + this.d.facts.begin_ns) / 1e6);
+        const begin = this.d.facts.begin_ns || clock.monotonic_ns;
+        const date = new Date((clock.realtime_ns - clock.monotonic_ns + begin) / 1e6);
         return Number.isNaN(date.getTime()) ? null : date.toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC");
     }
 
@@ -106,6 +108,7 @@ class Page {
         const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
         const add = (name, value) => {
             if (value === undefined || value === null || value === "") return;
+            if (typeof value === "object" && !Object.keys(value).length) return; // [] and {}: nothing to say
             list.append(element("dt", name), element("dd", text(value)));
         };
         add("program", Array.isArray(facts.argv) ? facts.argv.join(" ") : undefined);

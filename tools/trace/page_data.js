@@ -128,9 +128,10 @@ function classes(d) {
     }
 }
 
+// An exact launch has the shapes that its graph holds; nodes may have been patched nevertheless.
 function outClass(d, out) {
     const how = d.outHow[out];
-    return how === 0 ? FLUSHED : how === 2 ? PATCHED : how === 3 ? BUILT : EXACT;
+    return how === 0 ? FLUSHED : how === 3 ? BUILT : how === 2 || d.outPatched[out] ? PATCHED : EXACT;
 }
 
 function orderSteps(d) {
@@ -236,7 +237,8 @@ function fateText(d, op) {
 function outText(d, out) {
     if (!d.outHow[out])
         return `flush of ${count(d.outN[out])} ops: ${d.lists.texts[d.outVariant[out]]}, by ${d.lists.texts[d.outSegment[out]]}`;
-    const how = ["", "as it was", `${count(d.outPatched[out])} nodes patched`, "built"][d.outHow[out]] || "as it was";
+    const patched = d.outPatched[out], cls = outClass(d, out);
+    const how = cls === BUILT ? "built" : cls === PATCHED ? `${count(patched)} ${patched === 1 ? "node" : "nodes"} patched` : "as it was";
     const built = d.outBuild[out] ? ` in ${time(d.outBuild[out])}` : "";
     return `graph of ${count(d.outN[out])} ops, ${how}${built}: segment ${d.outSegment[out]}, variant ${d.outVariant[out]}, launched in ${time(d.outHost[out])}`;
 }

@@ -2,7 +2,7 @@
 // The page's tables: a click on a head sorts, the search filters, and a hundred rows are drawn at a
 // time. page.js makes them. They never change the rows that the report gave.
 
-const ROWS = 100;
+const ROWS = 100, SHORT = 16;
 
 function element(tag, text, className) {
     const made = document.createElement(tag);
@@ -11,7 +11,9 @@ function element(tag, text, className) {
     return made;
 }
 
+// null: not known.
 function cellText(value, unit) {
+    if (value === null) return "\u2013";
     if (unit === "count") return count(value);
     if (unit === "percent") return value.toFixed(1) + "\u2009%";
     if (unit === "ns") return time(value);
@@ -43,8 +45,9 @@ class Table {
         if (!this.sort) return rows;
         const key = this.sort, sign = this.down ? -1 : 1;
         const text = this.columns.find((c) => c[0] === key)[1] === "text";
+        const number = (value) => (value === null ? -1 : value);
         return rows.sort((a, b) =>
-            text ? sign * (a[key] < b[key] ? -1 : a[key] > b[key] ? 1 : 0) : sign * (a[key] - b[key]),
+            text ? sign * (a[key] < b[key] ? -1 : a[key] > b[key] ? 1 : 0) : sign * (number(a[key]) - number(b[key])),
         );
     }
 
@@ -73,13 +76,21 @@ class Table {
         return head;
     }
 
+    // Short words stay whole; of others a line may end anywhere.
+    classOf([key, unit]) {
+        if (unit !== "text") return "";
+        return this.rows.some((row) => row[key].length > SHORT) ? "text" : "text short";
+    }
+
     draw() {
         const rows = this.shown(), body = element("tbody"), table = element("table");
+        const classes = new Map(this.columns.map((column) => [column[0], this.classOf(column)]));
         for (const row of rows.slice(0, this.limit)) {
             const line = element("tr", undefined, this.click ? "link" : "");
             for (const [key, unit] of this.columns) {
-                const cell = element("td", cellText(row[key], unit), unit === "text" ? "text" : "");
-                cell.title = unit === "ns" ? count(row[key]) + " ns" : String(row[key]);
+                const cell = element("td", undefined, classes.get(key));
+                cell.append(element("span", cellText(row[key], unit)));
+                cell.title = row[key] === null ? "not known" : unit === "ns" ? count(row[key]) + " ns" : String(row[key]);
                 line.append(cell);
             }
             if (this.click) line.addEventListener("click", () => this.click(row));

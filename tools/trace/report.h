@@ -35,6 +35,12 @@ void report_program(const struct look *look, char *out, size_t bytes);
 void diff_kernels(const struct look *a, const struct look *b, struct table *table);
 void diff_steps(const struct look *a, const struct look *b, struct table *table);
 
+/* Processes of a run against those of another, or against one of the same run. Begin, then add each
+ * pair; NULL: there is none beside it. A row knows ops that went into a graph in B and not in A
+ * (gained), or the other way round (lost), and the time on average of steps that are aligned. */
+void diff_processes_begin(struct table *table);
+void diff_processes_add(const struct look *a, const struct look *b, struct table *table);
+
 /* Rows by a text: their numbers, from 0 on in the order of being added. */
 struct report_rows {
     struct report_slot *slots;

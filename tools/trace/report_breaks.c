@@ -74,6 +74,7 @@ void report_breaks(const struct look *look, struct table *table) {
     const struct cst_trace *trace = look->trace;
     struct pass pass = {.look = look, .table = table};
     table_init(table, "breaks", columns, COLUMNS, "ops");
+    table->spare = "share,runs";
     look_notes(look, table);
     for (uint32_t s = 0; s < trace->n_streams; s++)
         for (uint32_t i = 0; i < look->model->streams[s].n_ops && !table->failed; i++)

@@ -3,6 +3,7 @@
  * reads the library's signature cache.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "tools/trace/report.h"
 
@@ -32,7 +33,8 @@ static union table_value *row_of(const struct look *look, struct table *table,
     union table_value *row = table_row(table);
     if (!row)
         return NULL;
-    look_list(look, step->stream, step->first, step->n_ops, list, sizeof list);
+    look_list(look, look->model->streams[step->stream].ops + step->first, step->n_ops, list,
+              sizeof list);
     row[OPS].number = step->n_ops;
     row[FIRST].number = step->number;
     row[FIRST_NS].number = (int64_t)(step->begin_ns - look->trace->begin_ns);
@@ -43,14 +45,20 @@ static union table_value *row_of(const struct look *look, struct table *table,
 
 void report_cache(const struct look *look, struct table *table) {
     struct report_rows rows = {0};
+    /* By row. Steps of one signature need not have equally many ops: records of events do not count
+     * in it. */
+    uint64_t *ops = calloc(look->model->n_steps + (size_t)1, sizeof *ops);
     table_init(table, "cache", columns, COLUMNS, "steps");
+    table->spare = "first_step,first_seen_ns,signature,graphs,in_graphs";
     look_notes(look, table);
+    table->failed |= !ops;
     for (uint32_t i = 0; i < look->model->n_steps && !table->failed; i++) {
         const struct model_step *step = &look->model->steps[i];
         union table_value *row = row_of(look, table, &rows, i);
         if (!row)
             break;
         row[STEPS].number++;
+        ops[(row - table->values) / COLUMNS] += step->n_ops;
         row[IN_GRAPHS].number += step->in_graphs;
         row[GRAPHS].number += step->graphs;
         row[TIME_AVG].number += (int64_t)(step->end_ns - step->begin_ns);
@@ -58,8 +66,8 @@ void report_cache(const struct look *look, struct table *table) {
     for (size_t i = 0; i < table->n_rows; i++) {
         union table_value *row = table->values + i * COLUMNS;
         row[TIME_AVG].number /= row[STEPS].number;
-        row[SHARE].real = look_share((uint64_t)row[IN_GRAPHS].number,
-                                     (uint64_t)(row[OPS].number * row[STEPS].number));
+        row[SHARE].real = look_share((uint64_t)row[IN_GRAPHS].number, ops[i]);
     }
+    free(ops);
     report_rows_free(&rows);
 }

@@ -20,6 +20,7 @@ void report_coverage(const struct look *look, struct table *table) {
     const struct model *model = look->model;
     char text[32];
     table_init(table, "coverage", columns, COLUMNS, "-step");
+    table->spare = "signature,open,flushed,ended,graphs,time_ns";
     look_notes(look, table);
     snprintf(text, sizeof text, "%.1f %%", look_share(model->in_graphs, model->n_ops));
     table_note(table, "overall", text);

@@ -85,10 +85,8 @@ static void count(const struct look *look, struct table *table, const uint32_t *
 /* Of the ops whose GPU times are known; the average is of those. */
 static void gpu_times(const struct look *look, struct table *table, const uint32_t *row_of) {
     const struct model *model = look->model;
-    if (!model->gpu_known) {
+    if (!model->gpu_known)
         table->idle = 1u << GPU | 1u << GPU_AVG;
-        return;
-    }
     int64_t *known = calloc(table->n_rows + 1, sizeof *known);
     table->failed |= !known;
     for (uint32_t i = 0; known && i < model->n_ops; i++)
@@ -97,9 +95,13 @@ static void gpu_times(const struct look *look, struct table *table, const uint32
             row_at(table, row)[GPU].number += (int64_t)model->ops[i].gpu->gpu_ns;
             known[row]++;
         }
-    for (uint32_t i = 0; known && i < table->n_rows; i++)
+    for (uint32_t i = 0; known && i < table->n_rows; i++) {
+        union table_value *row = row_at(table, i);
         if (known[i])
-            row_at(table, i)[GPU_AVG].number = row_at(table, i)[GPU].number / known[i];
+            row[GPU_AVG].number = row[GPU].number / known[i];
+        else
+            row[GPU] = row[GPU_AVG] = table_unknown(TABLE_NS);
+    }
     free(known);
 }
 
@@ -216,41 +218,73 @@ static bool differ(const struct cst_trace *trace, const struct cst_op *a, const 
            memcmp(cst_op_params(a), cst_op_params(b), kind->param_bytes) != 0;
 }
 
+static bool make_room(struct held *held, uint32_t n) {
+    if (n <= held->n)
+        return true;
+    void *ops = realloc(held->ops, n * sizeof *held->ops);
+    if (!ops)
+        return false;
+    held->ops = ops;
+    memset(held->ops + held->n, 0, (n - held->n) * sizeof *held->ops);
+    held->n = n;
+    return true;
+}
+
+/* What became of an op's node, as far as its values tell. */
+enum node { NODE_SAME, NODE_MEMORY, NODE_OTHER, NODE_EVENT, NODES };
+
+/* MEMORY: a memset or copy with the values that its node held. OTHER, EVENT: with other values. */
+static enum node node_of(const struct cst_trace *trace, const struct cst_op *held,
+                         const struct cst_op *op) {
+    uint32_t type = trace->kinds[op->kind]->op;
+    if (!held || type == CST_OP_WAIT) /* a wait is an edge of the graph */
+        return NODE_SAME;
+    if (differ(trace, held, op))
+        return type == CST_OP_RECORD ? NODE_EVENT : NODE_OTHER;
+    return type == CST_OP_MEMSET || type == CST_OP_COPY ? NODE_MEMORY : NODE_SAME;
+}
+
+/*
+ * Counts the nodes that a launch patched. The trace has their number, and the values of each op.
+ * After memory was freed all memsets and copies are patched, also to the values that they have; not
+ * every record of an event has a node. The number tells which of these are among them.
+ */
+static void count_patched(const struct look *look, struct table *table, const uint32_t *row_of,
+                          const struct model_launch *launch, const struct held *held) {
+    const struct model_op *ops = look->model->ops;
+    uint32_t n[NODES] = {0}, patched = launch->record->patched;
+    for (uint32_t i = 0; i < launch->n; i++) {
+        const struct model_op *op = &ops[launch->ops[i]];
+        n[node_of(look->trace, held->ops[op->place], op->op)]++;
+    }
+    uint32_t memory = n[NODE_OTHER] + n[NODE_MEMORY], events = n[NODE_EVENT];
+    bool counts[NODES] = {[NODE_OTHER] = true};
+    counts[NODE_MEMORY] = patched == memory + events || (events && patched == memory);
+    counts[NODE_EVENT] = patched > (counts[NODE_MEMORY] ? memory : n[NODE_OTHER]);
+    for (uint32_t i = 0; i < launch->n; i++) {
+        const struct model_op *op = &ops[launch->ops[i]];
+        if (counts[node_of(look->trace, held->ops[op->place], op->op)])
+            row_at(table, row_of[op->op->kind])[PATCHED].number++;
+    }
+}
+
+/* An exact launch may have patched nodes as well: exact are its shapes. */
 static void patches(const struct look *look, struct table *table, const uint32_t *row_of) {
     const struct model *model = look->model;
     struct graphs graphs = {0};
-    struct held *held = NULL;
-    const struct cst_record *last = NULL;
-    for (uint32_t s = 0; s < look->trace->n_streams; s++)
-        for (uint32_t i = 0; i < model->streams[s].n_ops && !table->failed; i++) {
-            const struct model_op *op = look_op(look, s, i);
-            if (!model_in_graph(op))
-                continue;
-            const struct cst_launch *launch = (const struct cst_launch *)op->out;
-            if (op->out != last) {
-                held = held_of(&graphs, launch);
-                last = op->out;
-            }
-            if (held && op->place >= held->n) {
-                uint32_t n = 2 * op->place + 4;
-                void *ops = realloc(held->ops, n * sizeof *held->ops);
-                if (ops) {
-                    held->ops = ops;
-                    memset(held->ops + held->n, 0, (n - held->n) * sizeof *held->ops);
-                    held->n = n;
-                } else {
-                    held = NULL;
-                }
-            }
-            if (!held) {
-                table->failed = true;
-                break;
-            }
-            const struct cst_op **node = &held->ops[op->place];
-            if (launch->head.flags == CST_PATCHED && *node && differ(look->trace, *node, op->op))
-                row_at(table, row_of[op->op->kind])[PATCHED].number++;
-            *node = op->op;
+    for (uint64_t l = 0; l < model->graph_launches && !table->failed; l++) {
+        const struct model_launch *launch = &model->launches[l];
+        uint32_t n = launch->n ? model->ops[launch->ops[launch->n - 1]].place + 1 : 0;
+        struct held *held = held_of(&graphs, launch->record);
+        if (!held || !make_room(held, n)) {
+            table->failed = true;
+            break;
         }
+        if (launch->record->patched && launch->record->head.flags != CST_BUILT)
+            count_patched(look, table, row_of, launch, held);
+        for (uint32_t i = 0; i < launch->n; i++)
+            held->ops[model->ops[launch->ops[i]].place] = model->ops[launch->ops[i]].op;
+    }
     for (uint32_t i = 0; i < graphs.room; i++)
         free(graphs.at[i].ops);
     free(graphs.at);
@@ -268,6 +302,7 @@ static void drop_idle(struct table *table) {
 
 void report_kernels(const struct look *look, struct table *table) {
     table_init(table, "kernels", columns, COLUMNS, "host_ns");
+    table->spare = "open,host_p99_ns,flushed,patched,gpu_avg_ns,op,eager,host_avg_ns,breaks";
     look_notes(look, table);
     uint32_t *row_of = rows_of_kinds(look, table);
     if (!table->failed) {

@@ -21,6 +21,7 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 
 void report_processes_begin(struct table *table) {
     table_init(table, "processes", columns, COLUMNS, "-rank");
+    table->spare = "trace,begin_ns,graphs,steps,time_ns";
 }
 
 static unsigned column_of(const struct table *table, const char *key) {

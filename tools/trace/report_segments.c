@@ -1,7 +1,7 @@
 /*
- * report segments: graph launches by their list of ops. One pass over each stream finds the
- * launches; segments, variants and what followed them are gathered and sorted. verb_report.c and
- * html.c call it. It never prints.
+ * report segments: graph launches by their list of ops, those of branches behind the others. One
+ * pass over the launches; segments, variants and what followed them are gathered and sorted.
+ * verb_report.c and html.c call it. It never prints.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -44,6 +44,7 @@ enum { COLUMNS = sizeof columns / sizeof *columns, ENDERS = 3 };
 /* Something that is counted apart within a row. */
 struct mark {
     uint32_t row, stream, segment, variant; /* or: row, kind of ender, string, 0 */
+    uint32_t bytes;                         /* of that graph */
 };
 
 struct marks {
@@ -77,25 +78,25 @@ static int by_mark(const void *a, const void *b) {
 enum ender { END_SEGMENT, END_EAGER, END_FLUSH, END_CALL, END_OPEN };
 static const char *const enders[] = {"next segment", "eager", "flush", "call", "end of trace"};
 
-/* `i`: the first op behind the graph. */
-static struct mark ender_of(const struct look *look, uint32_t row, uint32_t stream, uint32_t i) {
-    const struct model_stream *s = &look->model->streams[stream];
-    uint32_t step = look_op(look, stream, i - 1)->step;
-    const struct model_op *next = i < s->n_ops ? look_op(look, stream, i) : NULL;
-    if (!next || next->step != step) {
-        const struct cst_call *end = look->model->steps[step].end;
-        return end ? (struct mark){row, END_CALL, end->name, 0}
-                   : (struct mark){row, END_OPEN, 0, 0};
+/* `last`: the last op of the graph on its own stream; `next`: the op behind that one there. */
+static struct mark ender_of(const struct look *look, uint32_t row, const struct model_op *last,
+                            const struct model_op *next) {
+    if (!next || next->step != last->step) {
+        const struct cst_call *end = look->model->steps[last->step].end;
+        return end ? (struct mark){.row = row, .stream = END_CALL, .segment = end->name}
+                   : (struct mark){.row = row, .stream = END_OPEN};
     }
     switch (look_outcome(next)) {
     case LOOK_GRAPH:
-        return (struct mark){row, END_SEGMENT, 0, 0};
+        return (struct mark){.row = row, .stream = END_SEGMENT};
     case LOOK_EAGER:
-        return (struct mark){row, END_EAGER, next->op->why, 0};
+        return (struct mark){.row = row, .stream = END_EAGER, .segment = next->op->why};
     case LOOK_FLUSHED:
-        return (struct mark){row, END_FLUSH, ((const struct cst_flush *)next->out)->cause, 0};
+        return (struct mark){.row = row,
+                             .stream = END_FLUSH,
+                             .segment = ((const struct cst_flush *)next->out)->cause};
     default:
-        return (struct mark){row, END_OPEN, 0, 0};
+        return (struct mark){.row = row, .stream = END_OPEN};
     }
 }
 
@@ -132,61 +133,97 @@ static const char *ended(const struct look *look, struct table *table, const str
 struct pass {
     const struct look *look;
     struct table *table;
+    uint32_t *next; /* by op: the one behind it on its stream; CST_NONE: there is none */
     struct report_rows rows;
     struct marks marks, ends;
 };
 
-/* Ops `from` to `from + n` of a stream went out as one graph. */
-static void take(struct pass *pass, uint32_t stream, uint32_t from, uint32_t n, uint64_t hash) {
-    const struct look *look = pass->look;
-    const struct cst_launch *launch = (const struct cst_launch *)look_op(look, stream, from)->out;
-    char segment[20], list[1024];
-    snprintf(segment, sizeof segment, "%016" PRIx64, hash);
-    uint32_t known = pass->rows.n;
-    uint32_t number = report_row(&pass->rows, hash, "");
-    union table_value *row;
-    if (number == known) {
-        row = table_row(pass->table);
-        if (!row)
-            return;
-        look_list(look, stream, from, n, list, sizeof list);
-        row[NODES].number = n;
-        row[SEGMENT].text = table_keep(pass->table, segment);
-        row[LIST].text = table_keep(pass->table, list);
+/* The last op of the launch's own stream, which come first. */
+static uint32_t last_of(const struct look *look, const struct model_launch *launch) {
+    const struct model_op *ops = look->model->ops;
+    uint32_t n = 1, stream = ops[launch->ops[0]].op->stream;
+    while (n < launch->n && ops[launch->ops[n]].op->stream == stream)
+        n++;
+    return launch->ops[n - 1];
+}
+
+static uint64_t hash_of(const struct look *look, const struct model_launch *launch) {
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < launch->n; i++) {
+        uint64_t kind = look->kinds[look->model->ops[launch->ops[i]].op->kind];
+        hash = i ? XXH3_64bits_withSeed(&kind, sizeof kind, hash) : kind;
     }
+    return hash;
+}
+
+/* The number of the launch's row, which is made where there is none; CST_NONE without memory. */
+static uint32_t row_of(struct pass *pass, const struct model_launch *launch) {
+    uint64_t hash = hash_of(pass->look, launch);
+    uint32_t known = pass->rows.n, number = report_row(&pass->rows, hash, "");
+    if (number != known || number == CST_NONE)
+        return number;
+    char segment[20], list[1024];
+    union table_value *row = table_row(pass->table);
+    if (!row)
+        return CST_NONE;
+    snprintf(segment, sizeof segment, "%016" PRIx64, hash);
+    look_list(pass->look, launch->ops, launch->n, list, sizeof list);
+    row[NODES].number = launch->n;
+    row[SEGMENT].text = table_keep(pass->table, segment);
+    row[LIST].text = table_keep(pass->table, list);
+    return number;
+}
+
+static void take(struct pass *pass, const struct model_launch *of) {
+    const struct look *look = pass->look;
+    const struct cst_launch *launch = of->record;
+    const struct model_op *ops = look->model->ops;
+    uint32_t number = row_of(pass, of), last = last_of(look, of), next = pass->next[last];
     if (number == CST_NONE ||
-        !mark(&pass->marks, (struct mark){number, stream, launch->segment, launch->variant}) ||
-        !mark(&pass->ends, ender_of(look, number, stream, from + n))) {
+        !mark(&pass->marks, (struct mark){number, launch->stream, launch->segment, launch->variant,
+                                          launch->bytes}) ||
+        !mark(&pass->ends,
+              ender_of(look, number, &ops[last], next == CST_NONE ? NULL : &ops[next]))) {
         pass->table->failed = true;
         return;
     }
-    row = pass->table->values + (size_t)number * COLUMNS;
+    union table_value *row = pass->table->values + (size_t)number * COLUMNS;
     row[LAUNCHES].number++;
-    row[OPS].number += n;
+    row[OPS].number += of->n;
     row[EXACT].number += launch->head.flags == CST_EXACT;
     row[PATCHED].number += launch->head.flags == CST_PATCHED;
     row[BUILT].number += launch->head.flags == CST_BUILT;
     row[PATCHED_NODES].number += launch->patched;
     row[HOST].number += launch->host_ns;
     row[BUILD].number += launch->build_ns;
-    row[BYTES].number += launch->bytes;
 }
 
-static void walk(struct pass *pass, uint32_t stream) {
-    const struct look *look = pass->look;
-    uint32_t n_ops = look->model->streams[stream].n_ops;
-    for (uint32_t i = 0; i < n_ops && !pass->table->failed;) {
-        const struct model_op *op = look_op(look, stream, i);
-        uint32_t n = 1;
-        if (model_in_graph(op)) {
-            uint64_t hash = look->kinds[op->op->kind];
-            for (; i + n < n_ops && look_op(look, stream, i + n)->out == op->out; n++) {
-                uint64_t kind = look->kinds[look_op(look, stream, i + n)->op->kind];
-                hash = XXH3_64bits_withSeed(&kind, sizeof kind, hash);
-            }
-            take(pass, stream, i, n, hash);
-        }
-        i += n;
+static bool find_next(struct pass *pass) {
+    const struct model *model = pass->look->model;
+    pass->next = malloc((model->n_ops + (size_t)1) * sizeof *pass->next);
+    for (uint32_t s = 0; pass->next && s < pass->look->trace->n_streams; s++) {
+        const struct model_stream *stream = &model->streams[s];
+        for (uint32_t i = 0; i < stream->n_ops; i++)
+            pass->next[stream->ops[i]] = i + 1 < stream->n_ops ? stream->ops[i + 1] : CST_NONE;
+    }
+    return pass->next != NULL;
+}
+
+/* Segments, variants and their memory: each graph counts once, however often it was launched. */
+static void count_graphs(struct pass *pass) {
+    const struct mark *marks = pass->marks.at, *before = NULL;
+    size_t n = pass->marks.n;
+    for (size_t i = 0, same; i < n; i += same) {
+        const struct mark *at = &marks[i];
+        union table_value *row = pass->table->values + (size_t)at->row * COLUMNS;
+        uint32_t bytes = at->bytes; /* a trace may have it with the first launch alone */
+        for (same = 1; i + same < n && by_mark(at, at + same) == 0; same++)
+            bytes = at[same].bytes > bytes ? at[same].bytes : bytes;
+        row[SEGMENTS].number += !before || before->row != at->row || before->stream != at->stream ||
+                                before->segment != at->segment;
+        row[VARIANTS].number++;
+        row[BYTES].number += bytes;
+        before = at;
     }
 }
 
@@ -197,14 +234,7 @@ static void finish(struct pass *pass) {
         qsort(marks->at, marks->n, sizeof *marks->at, by_mark);
     if (ends->n)
         qsort(ends->at, ends->n, sizeof *ends->at, by_mark);
-    for (size_t i = 0; i < marks->n; i++) {
-        const struct mark *at = &marks->at[i], *before = i ? at - 1 : NULL;
-        union table_value *row = table->values + (size_t)at->row * COLUMNS;
-        bool same = before && before->row == at->row && before->stream == at->stream &&
-                    before->segment == at->segment;
-        row[SEGMENTS].number += !same;
-        row[VARIANTS].number += !same || before->variant != at->variant;
-    }
+    count_graphs(pass);
     for (size_t i = 0, n; i < ends->n; i += n) {
         for (n = 1; i + n < ends->n && ends->at[i + n].row == ends->at[i].row;)
             n++;
@@ -217,11 +247,16 @@ static void finish(struct pass *pass) {
 void report_segments(const struct look *look, struct table *table) {
     struct pass pass = {.look = look, .table = table};
     table_init(table, "segments", columns, COLUMNS, "ops");
+    table->spare = "segment,segments,variants,exact,patched,built,patched_nodes,build_ns,host_ns,"
+                   "bytes,nodes,ended,share";
     look_notes(look, table);
-    for (uint32_t s = 0; s < look->trace->n_streams; s++)
-        walk(&pass, s);
+    table->failed |= !find_next(&pass);
+    for (uint64_t i = 0; i < look->model->graph_launches && !table->failed; i++)
+        if (look->model->launches[i].n) /* else its ops were lost */
+            take(&pass, &look->model->launches[i]);
     if (!table->failed)
         finish(&pass);
+    free(pass.next);
     free(pass.marks.at);
     free(pass.ends.at);
     report_rows_free(&pass.rows);

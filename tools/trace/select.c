@@ -11,8 +11,8 @@ bool select_steps(const struct look *look, uint32_t stream, bool ranged, uint32_
                   struct selection *selection, char *error, size_t bytes) {
     const struct model *model = look->model;
     const char *path = look->trace->path;
-    *selection =
-        (struct selection){.stream = stream ? stream : look_busiest(look), .ranged = ranged};
+    *selection = (struct selection){
+        .stream = stream ? stream : look_busiest(look), .ranged = ranged, .end = UINT64_MAX};
     stream = selection->stream;
     if (stream >= look->trace->n_streams || !look->trace->streams[stream]) {
         if (stream)
@@ -36,7 +36,6 @@ bool select_steps(const struct look *look, uint32_t stream, bool ranged, uint32_
         snprintf(error, bytes, "%s: not enough memory", path);
         return false;
     }
-    selection->end = UINT64_MAX;
     if (ranged) {
         selection->begin = model->steps[s->steps[from]].begin_ns;
         if (to + 1 < s->n_steps)

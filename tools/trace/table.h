@@ -31,6 +31,11 @@ union table_value {
     const char *text; /* lives as long as the table; NULL: "" */
 };
 
+/* A number that is not known: `-` in a table, empty in CSV, `null` in JSON. It sorts as the
+ * smallest. */
+union table_value table_unknown(enum table_unit unit);
+bool table_is_unknown(enum table_unit unit, union table_value value);
+
 struct table {
     const char *name;
     const struct table_column *columns;
@@ -41,6 +46,8 @@ struct table {
     bool failed;   /* memory did not suffice */
     uint32_t idle; /* a bit for each column that says nothing here: people see it where they name
                       it, programs always */
+    const char *spare; /* keys with commas between, for people: columns that go, in this order,
+                          where the width does not suffice; NULL: none */
     struct table_note *notes;
     unsigned n_notes;
     bool notes_in_md;         /* as a list above it */
@@ -70,6 +77,8 @@ struct table_view {
     const char *sort;   /* a column's key; NULL: the table's own */
     const char *fields; /* keys with commas between; NULL: all */
     unsigned top;       /* rows at most; 0: all */
+    unsigned width;     /* columns that a line of a table has; 0: no bound. Where `fields` are named
+                           all of them stay, and only texts are shortened */
 };
 
 /* False where a field does not exist, with a sentence in `error`. */
@@ -78,7 +87,11 @@ bool table_check(const struct table *table, const struct table_view *view, char 
 /* Sorts and prints. table_check must have been content. */
 void table_print(struct table *table, const struct table_view *view, FILE *to);
 
-/* `2.50 us`, `4.0 KiB`, `33.3 %`, `17`. */
+/* Times and sizes have one unit in a column, for people: that in which the largest value has five
+ * digits at most, in the column's head (`host_us` for host_ns, `bytes_KiB`). A field may be named
+ * so as well, or without a unit. */
+
+/* By itself: `2.50 us`, `4.0 KiB`, `33.3 %`, `17`. */
 void table_human(enum table_unit unit, union table_value value, char *out, size_t bytes);
 
 #endif

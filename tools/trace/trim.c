@@ -445,6 +445,9 @@ static bool prepare(struct trim *t, bool packed) {
 static bool refuse(const struct trim *t, const char *path, char *error, size_t bytes) {
     if (*t->wrong)
         snprintf(error, bytes, "%s", t->wrong);
+    else if (t->out.error == BESIDE_INPUT)
+        snprintf(error, bytes, "%s: it, or %s.partial, is what is read: name another file", path,
+                 path);
     else if (t->no_memory)
         snprintf(error, bytes, "%s: not enough memory", path);
     else if (t->out.error == EEXIST)
@@ -456,6 +459,14 @@ static bool refuse(const struct trim *t, const char *path, char *error, size_t b
     return false;
 }
 
+/* Would it be written over what it is made from? */
+static bool is_input(const char *trace, const char *path) {
+    const char *const from[] = {trace, NULL};
+    char partial[CST_PATH + 16];
+    snprintf(partial, sizeof partial, "%s.partial", path);
+    return beside_is_one_of(path, from) || beside_is_one_of(partial, from);
+}
+
 bool trim_write(const struct look *look, const struct selection *selection, const char *note,
                 struct trim_form form, const char *path, struct trim_result *result, char *error,
                 size_t bytes) {
@@ -463,7 +474,9 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
     bool opened = false, replay = may_be_replayed(&look->trace->replay);
     bool cut = replay && (selection->ranged || form.bare);
     t.no_memory = !prepare(&t, form.packed);
-    if (!t.no_memory)
+    if (is_input(look->trace->path, path))
+        t.out.error = BESIDE_INPUT;
+    else if (!t.no_memory)
         opened = cst_out_open(&t.out, path) == 0;
     if (opened) {
         fchmod(t.out.fd, beside_mode((const char *const[]){look->trace->path, NULL}));

@@ -63,9 +63,10 @@ static int take(void *context, const char *section, const char *name, const char
         r->seen[i] = true;
         return 1;
     }
+    const char *near = cus_near(name, names);
     if (!*r->wrong)
-        snprintf(r->wrong, sizeof r->wrong, "no key '%s' in [%s] (nearest: %s)", name, section,
-                 cus_nearest(name, names));
+        snprintf(r->wrong, sizeof r->wrong, "no key '%s' in [%s]%s%s%s", name, section,
+                 near ? " (nearest: " : "", near ? near : "", near ? ")" : "");
     return 0;
 }
 

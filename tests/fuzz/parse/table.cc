@@ -182,7 +182,8 @@ void Plot(Bytes *in) {
             uint32_t x = in->Below(2) ? in->Number<uint32_t>() : in->Byte();
             double ns = in->Below(2) ? in->Number<double>() : in->Byte();
             double noise = in->Below(2) ? in->Number<double>() : 0;
-            points.back().push_back({x ? x : 1, ns, noise});
+            double scale = in->Below(2) ? in->Number<double>() : 0;
+            points.back().push_back({x ? x : 1, ns, noise, scale});
         }
         std::sort(points.back().begin(), points.back().end(),
                   [](const plot_point &a, const plot_point &b) { return a.x < b.x; });

@@ -159,6 +159,25 @@ TEST(Config, NoInputMakesTheReaderFall) {
     }
 }
 
+// A hint that is far from the word only misleads.
+TEST(Config, NearIsASlipOrABeginning) {
+    const char *const words[] = {"run", "top", "diff", "config", "segment_max", "format", nullptr};
+    const struct {
+        const char *word, *near;
+    } cases[] = {
+        {"rnu", "run"},       {"ru", "run"},      {"confgi", "config"},
+        {"cnfg", nullptr},    {"conf", "config"}, {"segmentmax", "segment_max"},
+        {"list", nullptr},    {"V", nullptr},     {"?", nullptr},
+        {"bogus", nullptr},   {"", nullptr},      {"frmat", "format"},
+        {"tpo", "top"},       {"xml", nullptr},   {"segment", "segment_max"},
+        {"fomrat", "format"}, {"to", "top"},      {"diffs", "diff"},
+    };
+    for (const auto &c : cases)
+        EXPECT_STREQ(cus_near(c.word, words), c.near) << c.word;
+    const char *const none[] = {nullptr};
+    EXPECT_EQ(cus_near("x", none), nullptr);
+}
+
 TEST(Config, NearestIsByEditDistance) {
     const char *const words[] = {"mode", "hold_us", "segment_max", "segment_first", nullptr};
     EXPECT_STREQ(cus_nearest("holdus", words), "hold_us");

@@ -88,6 +88,7 @@ TEST_F(Options, WhatTheTableShowsIsWhatItAccepts) {
 TEST_F(Options, EveryKeyHasItsEnvironmentTwin) {
     const std::map<std::string, std::string> values = {{"mode", "eager"},
                                                        {"hold_us", "50"},
+                                                       {"presets", "auto"},
                                                        {"warmup", "1000"},
                                                        {"segment_first", "2"},
                                                        {"segment_max", "8"},

@@ -12,8 +12,8 @@
 
 namespace {
 
-const plot_point kLine[] = {{4, 4000, 0}, {16, 2000, 100}, {64, 1000, 0}};
-const plot_point kLevel[] = {{0, 4000, 0}};
+const plot_point kLine[] = {{4, 4000, 0, 0}, {16, 2000, 100, 0}, {64, 1000, 0, 0}};
+const plot_point kLevel[] = {{0, 4000, 0, 0}};
 
 std::string Draw(const std::vector<plot_series> &series, const char *title = "program") {
     plot plot = {title, "below", series.data(), static_cast<unsigned>(series.size())};
@@ -47,6 +47,15 @@ TEST(Plot, PlacesFollowTheNumbers) {
     EXPECT_NE(svg.find(">time of a step (us)<"), std::string::npos);
     for (const char *tick : {">0<", ">1<", ">2<", ">3<", ">4<", ">16<", ">64<"})
         EXPECT_EQ(Count(svg, tick), 1u + (tick[1] == '4')) << tick; // 4 us and segments of 4
+}
+
+// 2000 and 100 ns by 1.5: where 3000 and 150 would be. What they are is told nevertheless.
+TEST(Plot, APointIsDrawnByItsScale) {
+    const plot_point scaled[] = {{4, 4000, 0, 0.5}, {16, 2000, 100, 1.5}, {64, 1000, 0, 0}};
+    std::string svg = Draw({{"eager", kLevel, 1, true, true}, {"cells", scaled, 3, false, false}});
+    EXPECT_NE(svg.find("d=\"M106.0 236.0L326.0 151.0L546.0 321.0\""), std::string::npos) << svg;
+    EXPECT_NE(svg.find("d=\"M326.0 163.8V138.2M"), std::string::npos) << svg;
+    EXPECT_NE(svg.find("data-x=\"16\" data-ns=\"2000\" data-noise=\"100\""), std::string::npos);
 }
 
 TEST(Plot, SeriesDifferWithoutColour) {
@@ -83,7 +92,7 @@ TEST(Plot, NoTextBreaksIt) {
 }
 
 TEST(Plot, FewNumbersAreEnough) {
-    const plot_point nothing[] = {{2, 0, 0}};
+    const plot_point nothing[] = {{2, 0, 0, 0}};
     EXPECT_NE(Draw({}).find("</svg>"), std::string::npos);
     std::string svg =
         Draw({{"zero", nothing, 1, false, false}, {"none", nothing, 0, false, false}});

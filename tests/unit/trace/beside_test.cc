@@ -103,6 +103,25 @@ TEST_F(Beside, TheInputIsNeverReplaced) {
     EXPECT_STREQ(beside_why(BESIDE_INPUT), "it is what is read: name another file");
 }
 
+TEST_F(Beside, TheInputIsNotThePartialFileEither) {
+    std::string out = Path("out"), partial = out + "." + std::to_string(getpid()) + ".partial";
+    std::ofstream(partial) << "input";
+    const char *from[] = {partial.c_str(), nullptr};
+    EXPECT_EQ(beside_write(out.c_str(), true, from, Fill, nullptr), BESIDE_INPUT);
+    EXPECT_EQ(ReadFile(partial), "input");
+    unlink(partial.c_str());
+}
+
+TEST_F(Beside, NamesOfOnePlace) {
+    std::string folder = testing::TempDir() + "/";
+    EXPECT_TRUE(beside_same((folder + "a").c_str(), (folder + "./a").c_str()));
+    EXPECT_TRUE(beside_same("-", "-"));
+    EXPECT_TRUE(beside_same("a", "./a"));
+    EXPECT_FALSE(beside_same((folder + "a").c_str(), (folder + "b").c_str()));
+    EXPECT_FALSE(beside_same("a", (folder + "a").c_str()));
+    EXPECT_FALSE(beside_same("/nowhere/a", "/nowhere/../nowhere/a"));
+}
+
 TEST_F(Beside, ALinkIsReplacedAndNotFollowed) {
     std::string in = Input("in", 0600), target = Input("target", 0600), soft = Path("soft");
     ASSERT_EQ(symlink(target.c_str(), soft.c_str()), 0);

@@ -83,6 +83,12 @@ TEST(Model, BranchesGoOutWithTheirHome) {
         EXPECT_EQ(t.m->ops[i].place, want[i].place) << i;
     }
     EXPECT_EQ(t.m->ops[0].out, t.m->ops[1].out);
+    ASSERT_EQ(t.m->launches[0].n, 4u);
+    ASSERT_EQ(t.m->launches[1].n, 1u);
+    for (uint32_t place = 0; place < 4; place++)
+        EXPECT_EQ(t.m->ops[t.m->launches[0].ops[place]].place, place);
+    EXPECT_EQ(&t.m->launches[0].record->head, t.m->ops[0].out);
+    EXPECT_EQ(t.m->launches[1].ops[0], 6u);
     const model_step &side = t.m->steps[t.m->streams[2].steps[0]];
     EXPECT_EQ(side.in_graphs, 2u);
     EXPECT_EQ(side.graphs, 0u) << "it is the home's";
