@@ -31,7 +31,8 @@ enum cus_found { CUS_FOUND_FRONT, CUS_FOUND_BEHIND, CUS_FOUND_LED, CUS_FOUND_PAS
 void cus_handshake_loaded(void);
 void cus_handshake_on(void);
 void cus_handshake_off(void);
-void cus_handshake_verified(uint64_t launches, uint64_t different);
+/* False: there is no launcher that hears it. */
+bool cus_handshake_verified(uint64_t launches, uint64_t different);
 struct cus_report;
 void cus_handshake_ran(uint64_t ops, uint64_t in_graphs, const struct cus_report *report);
 void cus_handshake_exit(uint64_t ops, uint64_t graphs);
