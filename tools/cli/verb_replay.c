@@ -14,6 +14,7 @@
 #include "tools/replay/run.h"
 #include "tools/replay/whole.h"
 #include "tools/trace/budget.h"
+#include "tools/trace/progress.h"
 #include "tools/trace/table.h"
 #include "tools/whatif/facts.h"
 
@@ -221,6 +222,10 @@ static int show(const struct replay_strategy *strategies, const struct replay_me
     return status;
 }
 
+static void tell(double part) {
+    progress("replay", (uint64_t)(part * 1000), 1000);
+}
+
 static int replay(const struct cst_trace *trace) {
     char library[4096], player[4096];
     struct replay_strategy strategies[STRATEGIES];
@@ -240,10 +245,12 @@ static int replay(const struct cst_trace *trace) {
                                  .trusted = asked.trusted,
                                  .pace = asked.pace,
                                  .rounds = asked.rounds,
-                                 .warm = WARM};
+                                 .warm = WARM,
+                                 .told = tell};
     int status = 1;
     if (n) {
         bool done = replay_measure(&setup, strategies, n, &facts, measured, cli_say);
+        progress_clear();
         if (done)
             status = show(strategies, measured, n, &facts);
         for (unsigned i = 0; i < n; i++)
