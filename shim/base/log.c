@@ -17,10 +17,12 @@
 #include <unistd.h>
 
 #include "shim/base/clean.h"
+#include "shim/base/clock.h"
 #include "shim/base/file.h"
 #include "shim/base/path.h"
 
 enum { LINE_BYTES = 1024, DOMAINS = 16, DOMAIN_BYTES = 24, REPEATS = 10, SLOTS = 64 };
+enum { A_SECOND = 1000, IN_ALL = 20000 }; /* lines of info, and as many of debug */
 
 static const char *const level_names[CUS_LEVELS] = {"error", "warn", "info", "debug"};
 
@@ -47,6 +49,11 @@ static struct {
 static unsigned age = 1;     /* of what was said once; cus_log_drop moves it */
 static bool stuck;           /* atomic: the pipe or terminal took nothing for a second */
 static unsigned refused_log; /* as in CUS_LOG_ONCE: the log file is not used */
+
+/* How many lines of info and of debug there were. Threads that race at the turn of a second may
+ * write a few lines more. */
+static struct { uint64_t second, said, all; } lines_of[CUS_LEVELS];
+static uint64_t left_out;
 
 /* ---- configuration ---- */
 
@@ -144,6 +151,8 @@ bool cus_log_first(unsigned *said) {
 void cus_log_drop(void) {
     memset(&config, 0, sizeof config);
     memset(repeats, 0, sizeof repeats);
+    memset(lines_of, 0, sizeof lines_of);
+    left_out = 0;
     config.level = level_max = CUS_WARN;
     stuck = false;
     age++;
@@ -167,12 +176,29 @@ static unsigned count_of(const char *fmt) {
     return 0;
 }
 
+/* Is there room for one more line of info or debug? *last: it is the last of all. */
+static bool has_room(enum cus_level level, bool *last) {
+    uint64_t now = cus_clock_ns() / 1000000000u;
+    uint64_t second = __atomic_load_n(&lines_of[level].second, __ATOMIC_RELAXED);
+    if (now != second && __atomic_compare_exchange_n(&lines_of[level].second, &second, now, false,
+                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        __atomic_store_n(&lines_of[level].said, 0, __ATOMIC_RELAXED);
+    uint64_t said = __atomic_add_fetch(&lines_of[level].said, 1, __ATOMIC_RELAXED);
+    uint64_t all =
+        said <= A_SECOND ? __atomic_add_fetch(&lines_of[level].all, 1, __ATOMIC_RELAXED) : 0;
+    *last = all == IN_ALL;
+    return all && all <= IN_ALL;
+}
+
 /* If a pipe or terminal took nothing for a second, later lines do not wait for it until it takes
- * one again. A line that cannot be written is lost; nobody could be told. */
-static void write_to(int fd, const char *text, size_t bytes) {
-    int patience = __atomic_load_n(&stuck, __ATOMIC_RELAXED) ? 0 : CUS_FILE_PATIENCE_MS;
-    bool written = cus_file_write(fd, text, bytes, patience);
-    __atomic_store_n(&stuck, !written && errno == EAGAIN, __ATOMIC_RELAXED);
+ * one again. A line of info or debug never waits: it may be one of many, under a lock for which
+ * other threads wait. */
+static bool write_to(int fd, enum cus_level level, const char *text, size_t bytes) {
+    bool waits = level <= CUS_WARN && !__atomic_load_n(&stuck, __ATOMIC_RELAXED);
+    bool written = cus_file_write(fd, text, bytes, waits ? CUS_FILE_PATIENCE_MS : 0);
+    if (written || level <= CUS_WARN)
+        __atomic_store_n(&stuck, !written && errno == EAGAIN, __ATOMIC_RELAXED);
+    return written;
 }
 
 /* Writes once, to where the lines go instead, why the log file is not used. */
@@ -183,61 +209,105 @@ static void tell_refused(int fd, const char *path, const char *why) {
     why = cus_file_why(why);
     int bytes = snprintf(line, sizeof line, "cusplice[%d:%d] warn log: the log file %.800s: %s\n",
                          (int)getpid(), (int)syscall(SYS_gettid), path, why);
-    write_to(fd, line, cus_clean(line, (size_t)bytes - 1) + 1);
+    write_to(fd, CUS_WARN, line, cus_clean(line, (size_t)bytes - 1) + 1);
 }
 
-/* One write per line, so that lines of several threads do not mix. */
-static void write_text(const char *text, size_t bytes) {
+/* One write per line, so that lines of several threads do not mix. A line that a full file does
+ * not take goes to stderr. False: it is lost. */
+static bool write_text(enum cus_level level, const char *text, size_t bytes) {
     char path[sizeof config.file];
     const char *why = "its name is too long";
     int fd = -1;
     if (*config.file && cus_path_expand(config.file, path, sizeof path, NULL))
         fd = cus_file_open_output(path, CUS_FILE_APPEND, &why);
-    if (fd >= 0) {
-        write_to(fd, text, bytes);
-        close(fd);
-        return;
-    }
     int error = errno;
+    if (fd >= 0) {
+        bool written = write_to(fd, level, text, bytes);
+        error = errno;
+        close(fd);
+        if (written || error == EAGAIN)
+            return written;
+    }
     fd = cus_file_stderr();
     if (fd < 0)
-        return;
+        return false;
     errno = error;
     if (*config.file)
         tell_refused(fd, config.file, why);
-    write_to(fd, text, bytes);
+    return write_to(fd, level, text, bytes);
+}
+
+/* Writes the line without asking for its level; errno is what %m shows. `last`: what follows it in
+ * brackets; NULL: nothing. False: it is lost. */
+static bool write_line(enum cus_level level, const char *domain, const char *last, const char *fmt,
+                       va_list args) {
+    int error = errno;
+    char line[LINE_BYTES];
+    const size_t room = sizeof line - 1; /* without the line end */
+    int head = snprintf(line, room, "cusplice[%d:%d] %s %s: ", (int)getpid(),
+                        (int)syscall(SYS_gettid), level_names[level], domain);
+    size_t bytes = head < 0 ? 0 : (size_t)head < room ? (size_t)head : room - 1;
+    errno = error;
+    int body = vsnprintf(line + bytes, room - bytes, fmt, args);
+    if (body > 0)
+        bytes += (size_t)body < room - bytes ? (size_t)body : room - bytes - 1;
+    if (last) {
+        size_t more = strlen(last);
+        if (bytes > room - more - 1)
+            bytes = room - more - 1;
+        memcpy(line + bytes, last, more);
+        bytes += more;
+    }
+    bytes = cus_clean(line, bytes);
+    line[bytes++] = '\n';
+    return write_text(level, line, bytes);
 }
 
 void cus_log(enum cus_level level, const char *domain, const char *fmt, ...) {
     if (!cus_log_on(level, domain))
         return;
     int saved = errno;
-    unsigned count = level <= CUS_WARN ? count_of(fmt) : 0;
-    if (count <= REPEATS) {
-        char line[LINE_BYTES];
-        const size_t room = sizeof line - 1; /* without the line end */
-        int head = snprintf(line, room, "cusplice[%d:%d] %s %s: ", (int)getpid(),
-                            (int)syscall(SYS_gettid), level_names[level], domain);
-        size_t bytes = head < 0 ? 0 : (size_t)head < room ? (size_t)head : room - 1;
+    bool last = false, room = true;
+    if (level <= CUS_WARN) {
+        unsigned count = count_of(fmt);
+        room = count <= REPEATS;
+        last = count == REPEATS;
+    } else {
+        room = has_room(level, &last);
+    }
+    bool written = false;
+    if (room) {
         va_list args;
         va_start(args, fmt);
-        errno = saved; /* for %m */
-        int body = vsnprintf(line + bytes, room - bytes, fmt, args);
+        errno = saved;
+        written = write_line(level, domain,
+                             !last               ? NULL
+                             : level <= CUS_WARN ? " (said often enough: no more of this)"
+                                                 : " (so many lines are enough: no more of them)",
+                             fmt, args);
         va_end(args);
-        if (body > 0)
-            bytes += (size_t)body < room - bytes ? (size_t)body : room - bytes - 1;
-        if (count == REPEATS) {
-            static const char last[] = " (said often enough: no more of this)";
-            if (bytes > room - sizeof last)
-                bytes = room - sizeof last;
-            memcpy(line + bytes, last, sizeof last - 1);
-            bytes += sizeof last - 1;
-        }
-        bytes = cus_clean(line, bytes);
-        line[bytes++] = '\n';
-        write_text(line, bytes);
     }
+    if (!written && level > CUS_WARN)
+        __atomic_add_fetch(&left_out, 1, __ATOMIC_RELAXED);
     errno = saved;
+}
+
+void cus_log_asked(const char *domain, const char *fmt, ...) {
+    int saved = errno;
+    va_list args;
+    va_start(args, fmt);
+    write_line(CUS_INFO, domain, NULL, fmt, args);
+    va_end(args);
+    errno = saved;
+}
+
+void cus_log_end(void) {
+    uint64_t left = __atomic_exchange_n(&left_out, 0, __ATOMIC_RELAXED);
+    if (left)
+        cus_log_asked("log",
+                      "%llu lines are left out: at most %d a second and %d in all are written of "
+                      "info, and of debug, and none waits for a reader",
+                      (unsigned long long)left, A_SECOND, IN_ALL);
 }
 
 static bool write_in(const char *file, const char *text, size_t bytes) {
@@ -259,12 +329,12 @@ static bool write_in(const char *file, const char *text, size_t bytes) {
 void cus_log_text_in(const char *file, const char *text, unsigned bytes) {
     int saved = errno;
     if (!write_in(file, text, bytes))
-        write_text(text, bytes);
+        write_text(CUS_WARN, text, bytes);
     errno = saved;
 }
 
 void cus_log_text(const char *text, unsigned bytes) {
     int saved = errno;
-    write_text(text, bytes);
+    write_text(CUS_WARN, text, bytes);
     errno = saved;
 }

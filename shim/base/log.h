@@ -22,9 +22,16 @@ enum cus_level { CUS_ERROR, CUS_WARN, CUS_INFO, CUS_DEBUG, CUS_LEVELS };
 bool cus_log_on(enum cus_level level, const char *domain);
 
 /* Writes one line, cut to 1000 bytes. The same error or warning (the same `fmt`) is written at
- * most 10 times. */
+ * most 10 times. Of info and of debug at most 1,000 lines a second are written, and 20,000 in all;
+ * such a line never waits for a reader. cus_log_end says how many were left out. */
 void cus_log(enum cus_level level, const char *domain, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Writes one line at any level, as info: the answer to what the user asked for by a setting. */
+void cus_log_asked(const char *domain, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Says how many lines of info and debug were left out, if some were. At the process's exit. */
+void cus_log_end(void);
 
 /* Writes a text of several lines unchanged, at any level: for reports that the user asked for. */
 void cus_log_text(const char *text, unsigned bytes);

@@ -101,9 +101,9 @@ void cus_handshake_off(void) {
     say("off", NULL, 0, NULL);
 }
 
-void cus_handshake_verified(uint64_t launches, uint64_t different) {
+bool cus_handshake_verified(uint64_t launches, uint64_t different) {
     uint64_t numbers[2] = {launches, different};
-    say("verified", numbers, 2, NULL);
+    return say("verified", numbers, 2, NULL);
 }
 
 /* The name of the program's file; a tab in it would end it early. */

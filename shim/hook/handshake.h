@@ -41,7 +41,8 @@ void cus_handshake_absent(void); /* written once */
 void cus_handshake_loaded(void);
 void cus_handshake_on(void);
 void cus_handshake_off(void);
-void cus_handshake_verified(uint64_t launches, uint64_t different);
+/* False: there is no launcher that hears it. */
+bool cus_handshake_verified(uint64_t launches, uint64_t different);
 struct cus_report;
 void cus_handshake_ran(uint64_t ops, uint64_t in_graphs, const struct cus_report *report);
 void cus_handshake_exit(uint64_t ops, uint64_t graphs);

@@ -22,6 +22,7 @@
 #include "shim/stream/fallback.h"
 #include "shim/stream/graphs.h"
 #include "shim/stream/live.h"
+#include "shim/stream/news.h"
 #include "shim/stream/pools.h"
 #include "shim/stream/priority.h"
 #include "shim/stream/room.h"
@@ -198,7 +199,9 @@ static void mend(struct cus_engine *engine) {
         return;
     engine->submit.broken = NULL;
     note_refused(engine, broken);
+    engine->dropping = "the driver refused to launch it, or new arguments";
     cus_plan_failed(cus_engine_plan(engine), broken);
+    engine->dropping = NULL;
 }
 
 void cus_deferred_drop_exec(void *context, struct cus_exec *exec) {
@@ -236,6 +239,10 @@ void cus_deferred_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
         turn_ended(engine);
     mend(engine);
     nothing_pends(engine);
+    /* What an op cut is said where it is counted under the op (offer.c). */
+    if (n && cause != CUS_CAUSE_RULE && cause != CUS_CAUSE_DIVERGED &&
+        cause != CUS_CAUSE_UNSUPPORTED)
+        cus_news_ended(cause, engine->counters.cuts[cause], n);
 }
 
 void cus_deferred_settle(struct cus_engine *engine) {
@@ -326,7 +333,9 @@ static bool fired_eagerly(struct cus_engine *engine, struct cus_variant *broken,
                           uint32_t culprit) {
     struct cus_plan *plan = cus_engine_plan(engine);
     cus_trace_flush(engine, engine->view.n, cus_why_key(why), CUS_BREAK_UNSUPPORTED);
-    cus_tally_cut(engine->view.segment->places[culprit].kind->tally, why, engine->view.n);
+    struct cus_tally *tally = engine->view.segment->places[culprit].kind->tally;
+    cus_tally_cut(tally, why, engine->view.n);
+    cus_news_cut(tally, why, engine->view.n);
     engine->cut_at = engine->counters.in_graphs;
     engine->counters.eager_by[counted] += engine->view.n;
     engine->counters.breaks[CUS_BREAK_UNSUPPORTED]++;

@@ -11,6 +11,7 @@
 #include "shim/stream/demotion.h"
 #include "shim/base/pays.h"
 #include "shim/plan/account.h"
+#include "shim/stream/news.h"
 #include "shim/stream/state.h"
 #include "shim/stream/why.h"
 
@@ -119,7 +120,9 @@ static void leave_alone(struct cus_engine *engine) {
     engine->counters.fallbacks[CUS_FALLBACK_DEMOTED]++;
     if (demotion->head_tries >= HEAD_TRIES) {
         cus_why_keep_segments(engine);
+        engine->dropping = "its stream is let pass";
         cus_plan_clear(cus_engine_plan(engine));
+        engine->dropping = NULL;
     } else {
         cus_plan_demote(cus_engine_plan(engine));
     }
@@ -137,6 +140,7 @@ static void leave_alone(struct cus_engine *engine) {
     __atomic_store_n(&engine->single_steps, 0, __ATOMIC_RELAXED);
     engine->left_at_step = demotion->sleep;
     __atomic_store_n(&engine->demoted, demotion->sleep, __ATOMIC_RELAXED);
+    cus_news_passes(engine, demotion->sleep);
 }
 
 /* The window paid. If half of its ops were in graphs, the stream counts as new again. */
@@ -157,6 +161,9 @@ static void begin_again(struct cus_engine *engine, enum cus_wake woken_by) {
     struct cus_demotion_state *demotion = &engine->demotion;
     demotion->woken_by = woken_by;
     demotion->patience = 0;
+    cus_news_again(engine, woken_by == CUS_WAKE_REPEATS
+                               ? "its ops repeat"
+                               : "a step begins as those did whose graphs paid");
     if (woken_by == CUS_WAKE_REPEATS) {
         uint32_t before = demotion->unpaid ? demotion->unpaid - 1 : 0;
         uint64_t turns = (uint64_t)cus_options()->warmup + 1;

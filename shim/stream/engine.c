@@ -16,6 +16,7 @@
 #include "shim/stream/demotion.h"
 #include "shim/stream/events.h"
 #include "shim/stream/flush.h"
+#include "shim/stream/news.h"
 #include "shim/stream/offer.h"
 #include "shim/stream/realtime.h"
 #include "shim/stream/registry.h"
@@ -88,8 +89,10 @@ static void take_back(struct cus_engine *engine, const struct cus_plan_mark *mar
 /* Counts an eager op. `ended`: a run ended with it. */
 static void count_alone(struct cus_tally *tally, enum cus_why why, bool ended) {
     cus_tally_alone(tally, why);
-    if (ended)
+    if (ended) {
         cus_tally_cut(tally, why, 0);
+        cus_news_cut(tally, why, 0);
+    }
 }
 
 /* Counts an eager op for the counters and the trace. True: a run ended with it. Engine lock

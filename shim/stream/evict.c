@@ -54,7 +54,9 @@ static void evict_some(struct cus_engine *engine) {
         return;
     cus_fallback(CUS_FALLBACK_BUDGET);
     cus_advice_keep(engine);
+    engine->dropping = "another stream needs the memory, and this one is idle";
     cus_plan_evict(cus_engine_plan(engine), SEGMENTS);
+    engine->dropping = NULL;
     cus_context_leave(pushed);
     /* This stream or another one may hold more that can be dropped. */
     __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);

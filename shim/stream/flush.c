@@ -15,6 +15,7 @@
 #include "shim/stream/demotion.h"
 #include "shim/stream/evict.h"
 #include "shim/stream/graphs.h"
+#include "shim/stream/news.h"
 #include "shim/stream/registry.h"
 #include "shim/stream/reserve.h"
 #include "shim/stream/room.h"
@@ -64,6 +65,12 @@ static void flush_for_call(struct cus_engine *engine, unsigned row, enum cus_bre
                      own ? CUS_CUT_OWNER : CUS_CUT_OTHER);
 }
 
+/* A call ended a run of graphs whose ops were all issued, or ended none. Engine lock held. */
+static void note_end(struct cus_engine *engine, unsigned row) {
+    if (cus_run_ended(engine))
+        cus_news_ended(row, ++engine->counters.cuts[row], 0);
+}
+
 /* Flushes the stream that the call names. The next op on it begins a new segment. */
 static void flush_named(struct cus_engine *engine, unsigned row, enum cus_break reason) {
     bool own = __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) == &cus_thread_self;
@@ -73,7 +80,7 @@ static void flush_named(struct cus_engine *engine, unsigned row, enum cus_break 
     }
     cus_lock_take(&engine->lock);
     cus_flush_locked(engine, row, reason, CUS_CUT_OWNER);
-    engine->counters.cuts[row] += cus_run_ended(engine);
+    note_end(engine, row);
     cus_plan_break(cus_engine_plan(engine));
     cus_engine_unlock(engine);
 }
@@ -86,7 +93,7 @@ static void tell_end(struct cus_thread *thread, unsigned row) {
         !cus_lock_try(&engine->lock))
         return;
     if (!engine->pending) {
-        engine->counters.cuts[row] += cus_run_ended(engine);
+        note_end(engine, row);
         cus_plan_covered(cus_engine_plan(engine));
     }
     cus_engine_unlock(engine);

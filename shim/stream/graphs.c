@@ -12,6 +12,7 @@
 #include "shim/graph/relax.h"
 #include "shim/stream/advice.h"
 #include "shim/stream/fallback.h"
+#include "shim/stream/news.h"
 #include "shim/stream/state.h"
 
 /* ---- the memory budget ---- */
@@ -28,7 +29,10 @@ static bool make_room(struct cus_engine *engine, uint64_t bytes) {
     uint64_t limit = (uint64_t)cus_options()->graph_mb << 20;
     while (CUS_HAZARD(A19) &&
            __atomic_load_n(&cus_process.graph_bytes, __ATOMIC_RELAXED) + bytes > limit) {
-        if (!cus_plan_drop_oldest(cus_engine_plan(engine))) {
+        engine->dropping = "graph_mb is used up";
+        bool dropped = cus_plan_drop_oldest(cus_engine_plan(engine));
+        engine->dropping = NULL;
+        if (!dropped) {
             __atomic_store_n(&cus_process.wanting, true, __ATOMIC_RELAXED);
             return false;
         }
@@ -111,7 +115,8 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
         cus_exec_build(cus_process.driver, (struct cus_exec_target){engine->capture_stream, ends},
                        ops, n, clock_ns, &exec, &why);
     cus_mem_free(ops);
-    engine->counters.build_ns += cus_clock_ns() - start;
+    uint64_t took = cus_clock_ns() - start;
+    engine->counters.build_ns += took;
     *no_room = !built && (!room || why == CUS_FALLBACK_NO_MEMORY);
     if (!built) {
         if (why != CUS_FALLBACK_NO_MEMORY) /* a lack of memory counts itself */
@@ -125,6 +130,7 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
         return NULL;
     }
     engine->counters.built++;
+    cus_news_built(engine, exec, took);
     if (advised)
         cus_advice_built();
     engine->graph_bytes += cus_exec_bytes(exec);
@@ -142,6 +148,7 @@ struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room) {
 
 void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec) {
     uint64_t bytes = cus_exec_bytes(exec);
+    cus_news_dropped(engine, exec);
     engine->graph_bytes -= bytes;
     __atomic_sub_fetch(&cus_process.graph_bytes, bytes, __ATOMIC_RELAXED);
     cus_exec_put_off(&engine->dropped, exec);

@@ -95,7 +95,9 @@ static void forget_paths(struct cus_engine *engine, const void *unused) {
     cus_engine_forget_kinds(engine);
     cus_why_keep_segments(engine);
     cus_advice_keep(engine);
+    engine->dropping = "code of the context went";
     cus_plan_clear(cus_engine_plan(engine));
+    engine->dropping = NULL;
     cus_graphs_destroy_dropped(engine, true);
 }
 
@@ -189,7 +191,9 @@ enum { GRAPHS_TIMES = 4, GRAPHS_MORE = 256 << 20 };
 
 static void give_back(struct cus_engine *engine, const void *unused) {
     (void)unused;
+    engine->dropping = "a call ran out of memory";
     cus_plan_drop_handle(cus_engine_plan(engine), NULL);
+    engine->dropping = NULL;
     cus_graphs_destroy_dropped(engine, true);
     cus_fallback(CUS_FALLBACK_BUDGET);
 }
@@ -236,7 +240,9 @@ bool cus_engine_give_memory_back(uint64_t bytes) {
 /* ---- functions and streams that change ---- */
 
 static void drop_handle(struct cus_engine *engine, const void *handle) {
+    engine->dropping = "the program changed a function of it";
     cus_plan_drop_handle(cus_engine_plan(engine), handle);
+    engine->dropping = NULL;
 }
 
 void cus_engine_function_changed(const void *handle) {
@@ -249,7 +255,9 @@ void cus_engine_function_changed(const void *handle) {
 
 static void forget_stream(struct cus_engine *engine, const void *unused) {
     (void)unused;
+    engine->dropping = "the program changed the stream";
     cus_plan_drop_handle(cus_engine_plan(engine), NULL);
+    engine->dropping = NULL;
     cus_graphs_drop_stream(engine);
 }
 

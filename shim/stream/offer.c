@@ -4,6 +4,7 @@
  * with the engine's lock held and the engine's context current.
  */
 #include "shim/stream/offer.h"
+#include "shim/stream/news.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -189,6 +190,7 @@ static void attribute(struct cus_engine *engine, unsigned cause, uint32_t ops,
     engine->counters.cut_ops[cause] -= ops;
     engine->counters.cuts[cause]--;
     cus_tally_cut(tally, why, ops);
+    cus_news_cut(tally, why, ops);
 }
 
 struct cus_event_place cus_record_place(struct cus_engine *engine, const struct cus_call *call) {

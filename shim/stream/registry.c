@@ -334,7 +334,9 @@ void cus_registry_close(struct cus_engine *engine) {
     cus_registry_keep_list(engine);
     cus_why_keep_segments(engine);
     cus_advice_keep(engine);
+    engine->dropping = "its stream or context went";
     cus_plan_clear(cus_engine_plan(engine));
+    engine->dropping = NULL;
     cus_graphs_destroy_dropped(engine, true);
     cus_branch_close(engine);
     cus_graphs_drop_stream(engine);

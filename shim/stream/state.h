@@ -132,6 +132,8 @@ struct cus_engine {
     uint32_t traced_epoch; /* lock: epoch of `traced` (cus_record_epoch); 0: no number yet */
 
     struct cus_exec *dropped; /* lock: graphs that the plan dropped and nobody destroyed yet */
+    const char *dropping;     /* lock: why the plan drops graphs just now, for the log; NULL: it
+                               * forms segments anew */
     struct cus_submit submit;
     CUstream capture_stream;      /* lock: private, made at the first build */
     bool capture_refused;         /* lock: the stream could not be made, so nothing is built */

@@ -1,5 +1,6 @@
 // Promise: tools/demo.py and cusplice run work with the real decode host, launcher and library on
 // the simulator.
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -412,9 +413,41 @@ TEST(VerifyVerb, SaysThatAllIsEqual) {
     Result r = Verified({"-c", "config/presets/decode.conf", "--report", report, "--",
                          "harness/decode/decode", "--prompt", "A", "--tokens", "8"});
     EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_EQ(Count(r.err, "verified"), 1u) << "said once: " << r.err;
     EXPECT_TRUE(Has(r.err, "graph launches verified, all equal")) << r.err;
+    EXPECT_FALSE(Has(r.err, " warn ")) << "nothing is wrong: " << r.err;
+    // Without a launcher the library answers by itself.
+    Strings program = {"/bin/sh", "tools/sim-run", "--", "harness/decode/decode", "--prompt",
+                       "A",       "--tokens",      "8"};
+    r = RunProgram(program, {{"CUSIM_LIB", "harness/sim/lib"},
+                             {"LD_PRELOAD", std::filesystem::canonical("shim/libcusplice.so")},
+                             {"CUSPLICE_EAGER", "attention_decode"},
+                             {"CUSPLICE_MODE", "verify"}});
+    EXPECT_EQ(Count(r.err, "verified"), 1u) << r.err;
+    EXPECT_TRUE(Has(r.err, " info verify: ") &&
+                Has(r.err, "graph launches verified, all equal to their launches one by one\n"))
+        << r.err;
     EXPECT_TRUE(Has(ReadFile(report), "\"different\": 0")) << ReadFile(report);
     EXPECT_FALSE(Has(ReadFile(report), "\"verified\": 0,")) << ReadFile(report);
+}
+
+TEST(VerifyVerb, AWrongValueIsThatOfTheOption) {
+    const struct {
+        const char *option, *value, *says;
+    } rows[] = {
+        {"--mode", "bogus", "--mode: verify_mode = bogus: must be one of piecewise, "},
+        {"--every", "0", "--every: verify_every = 0: must be a whole number from 1 to "},
+        {"--budget", "much", "--budget: verify_mb = much: must be a whole number from 1 to "},
+        {"--plant", "weeds", "--plant: verify_plant = weeds: must be one of none, "},
+    };
+    for (const auto &row : rows) {
+        Result r = Verified({row.option, row.value, "--", "harness/decode/decode"});
+        EXPECT_EQ(r.Exit(), 125) << row.says;
+        EXPECT_EQ(r.out, "");
+        EXPECT_TRUE(Has(r.err, std::string("cusplice: ") + row.says)) << r.err;
+        EXPECT_FALSE(Has(r.err, "CUSPLICE_")) << r.err;
+        EXPECT_EQ(Count(r.err, "\n"), 1u) << r.err;
+    }
 }
 
 TEST(VerifyVerb, EndsWithOneWhereAGraphDiffers) {

@@ -137,6 +137,16 @@ static bool join(struct bench_cell *eager, const struct replay_measured *all, un
     return true;
 }
 
+/* What replay_measure is told to tell: one thread measures one grid at a time. */
+static struct {
+    bench_told_fn *told;
+    unsigned batch, batches;
+} here;
+
+static void tell(double part) {
+    here.told((here.batch + part) / here.batches);
+}
+
 bool bench_grid_measure(struct bench_grid *grid, const struct bench_plan *plan,
                         const struct replay_setup *setup, struct replay_facts *facts,
                         replay_say_fn *say, bench_told_fn *told) {
@@ -144,20 +154,23 @@ bool bench_grid_measure(struct bench_grid *grid, const struct bench_plan *plan,
     struct replay_measured *eager = calloc(grid->batches, sizeof *eager);
     bool good = batch && eager;
     unsigned done = 1, measured = 0;
+    struct replay_setup telling = *setup;
+    telling.told = tell;
+    here.told = told;
+    here.batches = grid->batches;
     for (; good && measured < grid->batches; measured++) {
         unsigned n = grid->n - done < BENCH_BATCH ? grid->n - done : BENCH_BATCH;
         set_up(batch, 0, &grid->cells[0], plan);
         for (unsigned i = 0; i < n; i++)
             set_up(batch, i + 1, &grid->cells[done + i], plan);
-        good = replay_measure(setup, batch->strategies, n + 1, facts, batch->measured, say);
+        here.batch = measured;
+        good = replay_measure(&telling, batch->strategies, n + 1, facts, batch->measured, say);
         eager[measured] = batch->measured[0];
         for (unsigned i = 0; i < n; i++) {
             grid->cells[done + i].measured = batch->measured[i + 1];
             grid->cells[done + i].eager = batch->measured[0].median;
         }
         done += n;
-        if (good)
-            told(done, grid->n);
     }
     if (!batch || !eager || (good && !join(&grid->cells[0], eager, grid->batches))) {
         say("not enough memory");

@@ -50,8 +50,8 @@ void bench_grid_free(struct bench_grid *grid);
 double bench_grid_seconds(const struct bench_grid *grid, const struct cst_trace *trace,
                           const struct replay_setup *setup);
 
-/* So many cells are measured. */
-typedef void bench_told_fn(unsigned done, unsigned of);
+/* How far it is, from 0 to 1. */
+typedef void bench_told_fn(double part);
 
 /* False: something failed, which was said. Wrong sums are no failure. */
 bool bench_grid_measure(struct bench_grid *grid, const struct bench_plan *plan,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/cli/options.h"
-#include "tools/cli/screen.h"
+#include "tools/cli/width.h"
 
 /* HANG: where the texts of options stand. WIDEST: longer lines are hard to read. */
 enum { HANG = 24, WIDEST = 110 };
@@ -138,7 +138,7 @@ static void put_usage(struct page *page, const char *synopsis) {
 }
 
 void cli_print_help(const struct cli_verb *verb, const struct cli_option *const *tables) {
-    struct page page = {.width = cli_screen_columns()};
+    struct page page = {.width = cli_width()};
     const char *options = strstr(verb->help, CLI_OPTIONS), *end = verb->help + strlen(verb->help);
     page.width = page.width < WIDEST ? page.width : WIDEST;
     put_usage(&page, verb->synopsis);

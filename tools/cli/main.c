@@ -12,6 +12,7 @@
 #include "shim/base/version.h"
 #include "tools/trace/budget.h"
 #include "tools/trace/clean.h"
+#include "tools/trace/progress.h"
 
 /* In the order of the help. */
 /* clang-format off */
@@ -47,6 +48,7 @@ static bool is_about_memory(const char *text) {
 void cli_say(const char *fmt, ...) {
     char *text;
     va_list args;
+    progress_clear();
     va_start(args, fmt);
     int bytes = vasprintf(&text, fmt, args);
     va_end(args);

@@ -41,10 +41,11 @@ struct cli_top_rates {
 
 double cli_top_saved(const struct cus_page_facts *facts, uint64_t in_graphs, uint64_t launches);
 double cli_top_share(uint64_t in_graphs, uint64_t ops); /* in percent */
+/* How a share in percent looks (screen.h): most, some or few of the launches are in graphs. */
+const char *cli_top_colour(double share);
 /* Between two looks; `before` has at_ns 0 where there was none. */
 struct cli_top_rates cli_top_rates(const struct cus_page_facts *now,
                                    const struct cus_page_facts *before);
-void cli_top_nap(uint64_t ns);
 
 /* ---- views ---- */
 

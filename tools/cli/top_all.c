@@ -12,10 +12,11 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/process_rank.h"
+#include "tools/cli/screen.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/json.h"
 
-enum { SHOWN = 64 };
+enum { SHOWN = 64, WIDE = 100 /* columns that have room for the launches so far */ };
 
 struct one {
     struct cli_top_found found;
@@ -58,8 +59,8 @@ static void refresh(void) {
     }
 }
 
-/* Asks all, and waits until all have answered, or a second. */
-static void look(void) {
+/* Asks all, and waits until all have answered, or a second. False: the user pressed q. */
+static bool look(void) {
     uint64_t begun = cus_clock_ns();
     unsigned waiting = n;
     for (unsigned i = 0; i < n; i++) {
@@ -68,7 +69,8 @@ static void look(void) {
         cus_page_ask(ones[i].fd, &ones[i].page);
     }
     while (waiting && cus_clock_ns() - begun < CLI_TOP_SECOND) {
-        cli_top_nap(CLI_TOP_SECOND / 200);
+        if (cli_screen_wait(CLI_TOP_SECOND / 200))
+            return false;
         waiting = 0;
         for (unsigned i = 0; i < n; i++) {
             static struct cus_page copy;
@@ -84,6 +86,7 @@ static void look(void) {
             waiting += !one->answered && cli_top_is_alive(one->found.pid, &one->page);
         }
     }
+    return true;
 }
 
 /* ---- showing ---- */
@@ -100,40 +103,47 @@ static int compare(const void *a, const void *b) {
     return x->found.pid < y->found.pid ? -1 : x->found.pid > y->found.pid;
 }
 
-static void print_row(const struct one *one) {
+static void put_row(FILE *to, const struct one *one, bool wide) {
     const struct cus_page_facts *facts = &one->page.facts;
     struct cli_top_rates rates = cli_top_rates(facts, &one->before);
+    double share = cli_top_share(facts->in_graphs, facts->ops);
     char rank[16] = "-", now[2][32] = {"", ""};
     if (rank_of(one) != UINT32_MAX)
         snprintf(rank, sizeof rank, "%u", rank_of(one));
-    printf("%6s %8ld  %-16.16s ", rank, one->found.pid, one->page.program);
+    fprintf(to, "%6s %8ld  %-12.12s ", rank, one->found.pid, one->page.program);
     if (!one->answered) {
-        printf("does not answer\n");
+        fputs(CLI_RED "does not answer\n", to);
         return;
     }
     if (rates.seconds > 0) {
         snprintf(now[0], sizeof now[0], "%.0f", rates.ops);
         snprintf(now[1], sizeof now[1], "%.1f %%", rates.share);
     }
-    printf("%12s %10s %14llu %9.1f %%", now[0], now[1], (unsigned long long)facts->ops,
-           cli_top_share(facts->in_graphs, facts->ops));
+    fprintf(to, "%10s %s%8s%s ", now[0], cli_top_colour(rates.share), now[1], CLI_PLAIN);
+    if (wide)
+        fprintf(to, "%14llu ", (unsigned long long)facts->ops);
+    fprintf(to, "%s%6.1f %%%s", cli_top_colour(share), share, CLI_PLAIN);
     if (facts->n_breaks)
-        printf("  %s%s%s", facts->breaks[0].name, *facts->breaks[0].name ? ": " : "",
-               facts->breaks[0].what);
-    printf("\n");
+        fprintf(to, "  %s%s%s", facts->breaks[0].name, *facts->breaks[0].name ? ": " : "",
+                facts->breaks[0].what);
+    putc('\n', to);
 }
 
 static void print_table(void) {
-    if (isatty(STDOUT_FILENO))
-        printf("\033[H\033[2J");
-    printf("cusplice top: %u process%s\n", n, n == 1 ? "" : "es");
-    printf("%6s %8s  %-16s %12s %10s %14s %11s  %s\n", "rank", "pid", "program", "launches/s",
-           "in graphs", "launches", "in graphs", "costliest break so far");
+    FILE *to = cli_screen_frame();
+    bool wide = cli_screen_columns() >= WIDE;
+    fprintf(to, CLI_BOLD "cusplice top: %u process%s" CLI_PLAIN CLI_HINT "  q quits\n", n,
+            n == 1 ? "" : "es");
+    fprintf(to, CLI_DIM "%6s %8s  %-12s %10s %8s ", "rank", "pid", "program", "launches/s",
+            "graphs");
+    if (wide)
+        fprintf(to, "%14s ", "launches");
+    fprintf(to, "%8s  %s\n", "so far", "costliest break so far");
     for (unsigned i = 0; i < n && i < SHOWN; i++)
-        print_row(&ones[i]);
+        put_row(to, &ones[i], wide);
     if (n > SHOWN)
-        printf("and %u more\n", n - SHOWN);
-    fflush(stdout);
+        fprintf(to, "and %u more\n", n - SHOWN);
+    cli_screen_show();
 }
 
 static void print_json(void) {
@@ -146,14 +156,11 @@ static void print_json(void) {
     cus_json_end(&json);
 }
 
-int cli_top_all(bool once, bool json, uint64_t interval) {
-    refresh();
-    if (!n) {
-        cli_say("no process of this user shows a page (see cusplice top --help)");
-        return 1;
-    }
+/* True: all have ended. False: the user has seen enough, or it was to be shown once. */
+static bool watch(bool once, bool json, uint64_t interval) {
     for (unsigned looks = 1; n; looks++) {
-        look();
+        if (!look())
+            return false;
         qsort(ones, n, sizeof *ones, compare);
         if (looks > 1 || !once) {
             if (json)
@@ -161,11 +168,24 @@ int cli_top_all(bool once, bool json, uint64_t interval) {
             else
                 print_table();
         }
-        if (once && looks > 1)
-            return 0;
-        cli_top_nap(interval);
+        if ((once && looks > 1) || cli_screen_wait(interval))
+            return false;
         refresh();
     }
-    cli_say("all processes have ended");
+    return true;
+}
+
+int cli_top_all(bool once, bool json, uint64_t interval) {
+    refresh();
+    if (!n) {
+        cli_say("no process of this user shows a page (see cusplice top --help)");
+        return 1;
+    }
+    if (!once)
+        cli_screen_begin();
+    bool over = watch(once, json, interval);
+    cli_screen_end();
+    if (over)
+        cli_say("all processes have ended");
     return 0;
 }

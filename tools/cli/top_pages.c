@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "shim/base/process.h"
+#include "tools/cli/screen.h"
 #include "tools/cli/verb.h"
 
 /* ---- pages ---- */
@@ -118,6 +118,10 @@ double cli_top_share(uint64_t in_graphs, uint64_t ops) {
     return ops ? 100.0 * (double)in_graphs / (double)ops : 0;
 }
 
+const char *cli_top_colour(double share) {
+    return share >= 80 ? CLI_GREEN : share >= 20 ? CLI_YELLOW : CLI_RED;
+}
+
 /* Counters of a process only grow; what a page says may do anything. */
 static uint64_t grown(uint64_t now, uint64_t before) {
     return now > before ? now - before : 0;
@@ -137,9 +141,4 @@ struct cli_top_rates cli_top_rates(const struct cus_page_facts *now,
     rates.share = cli_top_share(in_graphs, ops);
     rates.saved = cli_top_saved(now, in_graphs, graphs) / rates.seconds;
     return rates;
-}
-
-void cli_top_nap(uint64_t ns) {
-    struct timespec time = {(time_t)(ns / CLI_TOP_SECOND), (long)(ns % CLI_TOP_SECOND)};
-    nanosleep(&time, NULL);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/screen.h"
+#include "tools/cli/width.h"
 #include "tools/trace/budget.h"
 
 enum { OPTIONS = 18 };
@@ -192,7 +192,7 @@ int trace_args_read(const struct cli_verb *self, struct trace_args *args, int ar
     if (status >= 0)
         return status;
     args->words = words.at;
-    args->view.width = args->wide || is_file(args) ? 0 : cli_screen_columns();
+    args->view.width = args->wide || is_file(args) ? 0 : cli_width();
     args->n_words = words.n;
     for (int i = 0; needed && i < words.n; i++)
         if (!*needed++) {

@@ -17,6 +17,7 @@
 #include "tools/replay/whole.h"
 #include "tools/trace/beside.h"
 #include "tools/trace/budget.h"
+#include "tools/trace/progress.h"
 #include "tools/whatif/facts.h"
 
 static const char help[] =
@@ -322,9 +323,22 @@ static bool make_lists(const struct cst_trace *trace, struct bench_lists *lists)
     return true;
 }
 
-static void tell(unsigned done, unsigned of) {
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\rcusplice: %u of %u cells measured%s", done, of, done == of ? "\n" : "");
+static void tell(double part) {
+    progress("bench", (uint64_t)(part * 1000), 1000);
+}
+
+/* Where the results are, to whoever waited for them at a terminal. On stdout they are seen. */
+static void say_written(void) {
+    char text[BENCH_OUTPUTS * 256] = "";
+    size_t used = 0;
+    for (unsigned i = 0; i <= asked.n_outputs; i++) {
+        const char *path = i < asked.n_outputs ? asked.outputs[i].path : asked.svg;
+        if (path && used < sizeof text)
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", path);
+    }
+    if (used && isatty(STDERR_FILENO))
+        cli_say("wrote %s", text);
 }
 
 static void say_how_long(const struct bench_grid *grid, const struct cst_trace *trace,
@@ -362,8 +376,11 @@ static int measure(const struct cst_trace *trace, const struct bench_lists *list
     budget_lift(); /* players use what the driver needs */
     if (good)
         say_how_long(&grid, trace, &setup);
-    good = good && bench_grid_measure(&grid, &asked.plan, &setup, &facts, cli_say, tell) &&
-           cli_bench_show(&found, asked.outputs, asked.n_outputs, asked.svg, asked.force);
+    good = good && bench_grid_measure(&grid, &asked.plan, &setup, &facts, cli_say, tell);
+    progress_clear();
+    good = good && cli_bench_show(&found, asked.outputs, asked.n_outputs, asked.svg, asked.force);
+    if (good)
+        say_written();
     for (unsigned i = 0; i < grid.n; i++)
         good &= grid.cells[i].measured.wrong == 0;
     bench_grid_free(&grid);

@@ -11,13 +11,14 @@
 #include "tools/cli/config_name.h"
 #include "tools/cli/library.h"
 #include "tools/cli/redirect.h"
-#include "tools/cli/screen.h"
+#include "tools/cli/width.h"
 #include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
 #include "tools/replay/run.h"
 #include "tools/replay/whole.h"
 #include "tools/trace/budget.h"
+#include "tools/trace/progress.h"
 #include "tools/trace/table.h"
 #include "tools/whatif/facts.h"
 
@@ -235,6 +236,10 @@ static int show(const struct replay_strategy *strategies, const struct replay_me
     return status;
 }
 
+static void tell(double part) {
+    progress("replay", (uint64_t)(part * 1000), 1000);
+}
+
 static int replay(const struct cst_trace *trace) {
     char library[4096], player[4096];
     struct replay_strategy strategies[STRATEGIES];
@@ -254,10 +259,12 @@ static int replay(const struct cst_trace *trace) {
                                  .trusted = asked.trusted,
                                  .pace = asked.pace,
                                  .rounds = asked.rounds,
-                                 .warm = WARM};
+                                 .warm = WARM,
+                                 .told = tell};
     int status = 1;
     if (n) {
         bool done = replay_measure(&setup, strategies, n, &facts, measured, cli_say);
+        progress_clear();
         if (done)
             status = show(strategies, measured, n, &facts);
         for (unsigned i = 0; i < n; i++)
@@ -276,7 +283,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         return status;
     if (!cli_config_use())
         return 1;
-    asked.view.width = asked.output.path ? 0 : cli_screen_columns();
+    asked.view.width = asked.output.path ? 0 : cli_width();
     struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);

@@ -13,6 +13,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/process.h"
 #include "shim/base/process_rank.h"
+#include "tools/cli/screen.h"
 #include "tools/cli/top.h"
 #include "tools/trace/json.h"
 
@@ -24,7 +25,9 @@ static const char help[] =
     "saved,\n"
     "what broke the runs of launches, what graphs hold. Without PID: the process that there is; of "
     "several, one table\n"
-    "(on a terminal) or a list. It goes on until the process ends.\n"
+    "(on a terminal) or a list. It goes on until the process ends, or until q is pressed. On a "
+    "terminal it shows what fits the window, in colours unless NO_COLOR is set; with TERM=dumb "
+    "plain text.\n"
     "\n" CLI_OPTIONS "\n"
     "Rates are those between two looks. \"Host time saved\" is an estimate: ops in graphs times "
     "the host time "
@@ -49,12 +52,13 @@ struct view {
     const char *path;
     int fd;
     bool once, json, all, answered;
+    bool silent;       /* at the last look */
     uint64_t interval; /* ns */
     struct cus_page page;
     struct cus_page_facts before; /* at_ns is 0: there is nothing before */
 };
 
-enum answer { ANSWERED, SILENT, ENDED, BROKEN };
+enum answer { ANSWERED, SILENT, ENDED, BROKEN, LEFT };
 
 /* Asks, and waits for the answer. */
 static enum answer look(struct view *view) {
@@ -67,6 +71,7 @@ static enum answer look(struct view *view) {
             return ENDED;
         struct cus_page copy;
         if (!cus_page_read(view->fd, &copy, &why)) {
+            cli_screen_end();
             cli_say("%s %s", view->path, why);
             return BROKEN;
         }
@@ -79,7 +84,8 @@ static enum answer look(struct view *view) {
         }
         if (cus_clock_ns() - begun > 3 * CLI_TOP_SECOND)
             return SILENT;
-        cli_top_nap(pause);
+        if (cli_screen_wait(pause))
+            return LEFT;
         pause = pause < CLI_TOP_SECOND / 50 ? pause * 2 : pause;
     }
 }
@@ -88,50 +94,60 @@ static enum answer look(struct view *view) {
 
 typedef unsigned long long ull;
 
-static void print_breaks(const struct cus_page_facts *facts) {
-    printf("  breaks so far (launches issued one by one + runs of graphs ended):%s\n",
-           facts->n_breaks ? "" : " none");
+static void put_breaks(FILE *to, const struct cus_page_facts *facts) {
+    fprintf(to, "breaks so far (launches issued one by one + runs of graphs ended):%s\n",
+            facts->n_breaks ? "" : " none");
     for (unsigned i = 0; i < facts->n_breaks; i++) {
         const struct cus_page_break *one = &facts->breaks[i];
-        printf("    %llu + %llu  %s%s%s\n", (ull)one->launches, (ull)one->runs, one->name,
-               *one->name ? ": " : "", one->what);
+        fprintf(to, "  %llu + %llu  " CLI_BOLD "%s" CLI_PLAIN "%s%s\n", (ull)one->launches,
+                (ull)one->runs, one->name, *one->name ? ": " : "", one->what);
     }
     if (facts->more_breaks)
-        printf("    and %u more\n", facts->more_breaks);
+        fprintf(to, "  and %u more\n", facts->more_breaks);
 }
 
-static void print_text(const struct view *view) {
+/* What matters most is in front: 40 columns show each line's first figures. */
+static void put_figures(FILE *to, const struct view *view) {
     const struct cus_page_facts *facts = &view->page.facts;
-    struct cli_top_rates rates = cli_top_rates(&view->page.facts, &view->before);
-    if (isatty(STDOUT_FILENO))
-        printf("\033[H\033[2J");
-    printf("cusplice top: %s (pid %ld, mode %s)\n", view->page.program, view->pid, facts->mode);
-    printf("  %-16s %14s %16s\n", "", rates.seconds > 0 ? "now" : "", "since the start");
+    struct cli_top_rates rates = cli_top_rates(facts, &view->before);
     char now[4][32] = {"", "", "", ""};
+    double share = cli_top_share(facts->in_graphs, facts->ops);
     if (rates.seconds > 0) {
         snprintf(now[0], sizeof now[0], "%.0f /s", rates.ops);
         snprintf(now[1], sizeof now[1], "%.1f %%", rates.share);
         snprintf(now[2], sizeof now[2], "%.0f /s", rates.graphs);
         snprintf(now[3], sizeof now[3], "%.1f ms/s", rates.saved * 1e3);
     }
-    printf("  %-16s %14s %16llu\n", "launches", now[0], (ull)facts->ops);
-    printf("  %-16s %14s %14.1f %%\n", "in graphs", now[1],
-           cli_top_share(facts->in_graphs, facts->ops));
-    printf("  %-16s %14s %16llu\n", "graph launches", now[2], (ull)facts->graph_launches);
+    fprintf(to, CLI_DIM "%-16s%11s%13s\n", "", rates.seconds > 0 ? "now" : "", "so far");
+    fprintf(to, "%-16s%11s%13llu\n", "launches", now[0], (ull)facts->ops);
+    fprintf(to, "%-16s%s%11s%s%11.1f %%\n", "in graphs", cli_top_colour(rates.share), now[1],
+            cli_top_colour(share), share);
+    fprintf(to, "%-16s%11s%13llu\n", "graph launches", now[2], (ull)facts->graph_launches);
     if (facts->launch_ns && facts->graph_ns)
-        printf("  %-16s %14s %14.3f s  (estimate: %llu ns a launch, %llu ns a graph launch)\n",
-               "host time saved", now[3],
-               cli_top_saved(facts, facts->in_graphs, facts->graph_launches), (ull)facts->launch_ns,
-               (ull)facts->graph_ns);
+        fprintf(to, "%-16s%11s%11.3f s  (estimate: %llu ns a launch, %llu ns a graph launch)\n",
+                "host time saved", now[3],
+                cli_top_saved(facts, facts->in_graphs, facts->graph_launches),
+                (ull)facts->launch_ns, (ull)facts->graph_ns);
     else
-        printf("  %-16s %14s %16s\n", "host time saved", "", "not known yet");
-    printf("  graphs hold about %.1f MiB, %.1f at most, of %.0f allowed; %llu built, %llu nodes "
-           "patched\n",
-           (double)facts->graph_bytes / 1048576, (double)facts->graph_bytes_most / 1048576,
-           (double)facts->graph_bytes_limit / 1048576, (ull)facts->built,
-           (ull)facts->patched_nodes);
-    print_breaks(facts);
-    fflush(stdout);
+        fprintf(to, "%-16s%11s%13s\n", "host time saved", "", "not known yet");
+    fprintf(
+        to, "graphs hold about %.1f MiB of %.0f, %.1f at most; %llu built, %llu nodes patched\n",
+        (double)facts->graph_bytes / 1048576, (double)facts->graph_bytes_limit / 1048576,
+        (double)facts->graph_bytes_most / 1048576, (ull)facts->built, (ull)facts->patched_nodes);
+}
+
+static const char silence[] = "does not answer: it is stopped, busy in the driver, or has become "
+                              "another program";
+
+static void print_text(const struct view *view) {
+    FILE *to = cli_screen_frame();
+    fprintf(to, CLI_BOLD "cusplice top: %s (pid %ld, mode %s)" CLI_PLAIN CLI_HINT "  q quits\n",
+            view->page.program, view->pid, view->page.facts.mode);
+    if (view->silent)
+        fprintf(to, CLI_RED "%s\n", silence);
+    put_figures(to, view);
+    put_breaks(to, &view->page.facts);
+    cli_screen_show();
 }
 
 void cli_top_put(struct cus_json *json, long pid, const struct cus_page *page,
@@ -190,6 +206,7 @@ static void print(const struct view *view) {
 }
 
 static int ended(const struct view *view) {
+    cli_screen_end();
     cli_say("process %ld has ended", view->pid);
     cli_top_remove(view->path, view->fd);
     if (view->once && view->answered)
@@ -197,17 +214,25 @@ static int ended(const struct view *view) {
     return view->answered ? 0 : 1;
 }
 
+/* On a screen the table says it, and goes on showing what was seen before. */
+static void say_silent(struct view *view) {
+    view->silent = true;
+    if (cli_screen_is_on())
+        print(view);
+    else
+        cli_say("process %ld %s", view->pid, silence);
+}
+
 static int watch(struct view *view) {
     for (;;) {
         enum answer answer = look(view);
+        view->silent = false;
         if (answer == ENDED)
             return ended(view);
-        if (answer == BROKEN)
-            return 1;
+        if (answer == BROKEN || answer == LEFT)
+            return answer == LEFT ? 0 : 1;
         if (answer == SILENT) {
-            cli_say("process %ld does not answer: it is stopped, busy in the driver, or has become "
-                    "another program",
-                    view->pid);
+            say_silent(view);
             if (view->once)
                 return 1;
         } else if (!view->once || view->before.at_ns) {
@@ -215,7 +240,8 @@ static int watch(struct view *view) {
             if (view->once)
                 return 0;
         }
-        cli_top_nap(view->interval);
+        if (cli_screen_wait(view->interval))
+            return 0;
     }
 }
 
@@ -337,7 +363,10 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     }
     if (!find_page(&view, path))
         return 1;
+    if (!view.once)
+        cli_screen_begin();
     status = watch(&view);
+    cli_screen_end();
     close(view.fd);
     return status;
 }

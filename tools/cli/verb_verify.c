@@ -4,6 +4,8 @@
  */
 #include "tools/cli/run.h"
 
+#include <stdio.h>
+
 enum { EXIT_DIFFERENT = 1, EXIT_NOTHING = 3 };
 
 static const char help[] =
@@ -41,16 +43,23 @@ static int judge(bool seen, const struct cli_verified *verified) {
     return 0;
 }
 
+/* A wrong value is said of this option, not of the variable that carries it. */
+static bool take(const struct cli_option *self, const char *value) {
+    char option[32];
+    snprintf(option, sizeof option, "--%s", self->name);
+    return cli_setting_fits(option, self->to, value) && cli_run_take(self, value);
+}
+
 static const struct cli_option options[] = {
-    CLI_OPTION("mode", 0, cli_run_take, "verify_mode", "MODE",
+    CLI_OPTION("mode", 0, take, "verify_mode", "MODE",
                "whose graphs: piecewise, full, full_decode_only or full_and_piecewise"),
-    CLI_OPTION("every", 0, cli_run_take, "verify_every", "N",
+    CLI_OPTION("every", 0, take, "verify_every", "N",
                "verify the first launch of each graph, then one in N by chance (default 1: all)"),
-    CLI_OPTION("budget", 0, cli_run_take, "verify_mb", "MB",
+    CLI_OPTION("budget", 0, take, "verify_mb", "MB",
                "device memory for what is saved (default 4096)"),
     CLI_OPTION("report", 0, cli_run_take_path, "verify_report", "FILE",
                "write what was found there, as JSON"),
-    CLI_OPTION("plant", 0, cli_run_take, "verify_plant", "FAULT",
+    CLI_OPTION("plant", 0, take, "verify_plant", "FAULT",
                "put a fault into graphs to see it found: unpatched, dropped or swapped"),
     {0},
 };

@@ -14,6 +14,7 @@
 #include "tools/cli/trust.h"
 #include "tools/cli/whatif.h"
 #include "tools/trace/budget.h"
+#include "tools/trace/progress.h"
 #include "tools/whatif/facts.h"
 #include "tools/whatif/run.h"
 
@@ -123,9 +124,13 @@ static void take_from(void *context, const char *name, const char *value) {
 
 /* ---- playing ---- */
 
+static unsigned plays, plays_done;
+
 static bool play(const struct cst_trace *trace, const struct whatif_setup *setup,
                  struct whatif_played *out) {
     char error[512];
+    progress_part((double)plays_done / plays, (double)(plays_done + 1) / plays);
+    plays_done++;
     if (whatif_run(trace, setup, out, error, sizeof error))
         return true;
     cli_say("%s: %s", trace->path, error);
@@ -199,6 +204,7 @@ static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) 
     found->no_options = !recorded;
     found->guessed_rules &= recorded != NULL;
     found->asked = config || asked.settings.n || *asked.settings.eager;
+    plays = 2 + found->asked + (asked.sweep ? found->kernels < TRIES ? found->kernels : TRIES : 0);
     bool done = play(found->trace, &baseline, &found->baseline) && play_plain(found) &&
                 (!found->asked || play(found->trace, &hypothesis, &found->hypothesis)) &&
                 (!asked.sweep || sweep(found, &hypothesis, kernels));
@@ -251,6 +257,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     if (!kernels || !cli_whatif_times(trace, other, &cost, &found.known))
         cli_say("%s: not enough memory", trace->path);
     else if (cli_settings_match(&asked.settings, trace) && find_out(&found, kernels)) {
+        progress_clear();
         status = show(&found);
     }
     free(found.tries);

@@ -10,7 +10,7 @@
 #include "shim/api/api.h"
 #include "shim/base/options.h"
 #include "shim/stats/tally.h"
-#include "tools/cli/screen.h"
+#include "tools/cli/width.h"
 #include "tools/cli/whatif.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/json.h"
@@ -567,14 +567,14 @@ void cli_whatif_show(const struct whatif_found *found, enum table_format format,
     }
     gather(found, &rows);
     if (format == TABLE_TEXTUAL && !all) {
-        show_answer(found, cli_screen_columns());
+        show_answer(found, cli_width());
         show_brief(found, &rows, false);
         show_brief(found, &rows, true);
     } else if (format != TABLE_CSV || !found->tries) {
         show_rows(found, &rows, format);
     }
     if (found->tries)
-        show_tries(found, format, all ? 111 : cli_screen_columns());
+        show_tries(found, format, all ? 111 : cli_width());
     if (format == TABLE_CSV)
         return;
     putchar('\n');
@@ -582,5 +582,5 @@ void cli_whatif_show(const struct whatif_found *found, enum table_format format,
         if (format == TABLE_MD)
             print_md("- ", notes.text[i], "\n");
         else
-            fold_note(notes.text[i], all ? 0 : cli_screen_columns());
+            fold_note(notes.text[i], all ? 0 : cli_width());
 }

@@ -28,6 +28,7 @@ struct measuring {
     struct replay_measured *out;
     unsigned n;
     unsigned passes; /* in a round */
+    unsigned turns;  /* of one player, that are over; each has one more than rounds */
     replay_say_fn *say;
 };
 
@@ -160,6 +161,13 @@ static bool learn(struct measuring *m, unsigned i) {
     return true;
 }
 
+/* One more turn of a player is over. */
+static void tell(struct measuring *m) {
+    m->turns++;
+    if (m->setup->told)
+        m->setup->told((double)m->turns / ((double)m->n * (m->setup->rounds + 1)));
+}
+
 /* ---- players from `from` up to `to` ---- */
 
 static bool prepare(struct measuring *m, unsigned from, unsigned to) {
@@ -173,15 +181,18 @@ static bool prepare(struct measuring *m, unsigned from, unsigned to) {
         if (!m->passes) /* one number for all strategies */
             m->passes = shortest >= ROUND_NS ? 1 : (unsigned)(ROUND_NS / (shortest + 1)) + 1;
         m->passes = m->passes < PASSES_MAX ? m->passes : PASSES_MAX;
+        tell(m);
     }
     return true;
 }
 
 static bool measure(struct measuring *m, unsigned from, unsigned to) {
     for (unsigned round = 0; round < m->setup->rounds; round++)
-        for (unsigned i = from; i < to; i++)
+        for (unsigned i = from; i < to; i++) {
             if (!passes(m, i, m->passes, true, NULL))
                 return false;
+            tell(m);
+        }
     for (unsigned i = from; i < to; i++)
         if (!check(m, i, "sums\n", "last measured pass") || !learn(m, i))
             return false;
@@ -194,6 +205,7 @@ static void end(struct measuring *m, unsigned from, unsigned to) {
 }
 
 static bool one_by_one(struct measuring *m) {
+    m->turns = 0;
     for (unsigned i = 0; i < m->n; i++) {
         bool done =
             start(m, i, true, i == 0) == STARTED && prepare(m, i, i + 1) && measure(m, i, i + 1);

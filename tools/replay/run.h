@@ -31,8 +31,9 @@ struct replay_setup {
     const char *player, *trace; /* files */
     bool trusted;               /* whoever's the trace is */
     enum replay_pace pace;
-    unsigned rounds; /* of measuring, each over all strategies */
-    unsigned warm;   /* passes before, not measured, at least */
+    unsigned rounds;           /* of measuring, each over all strategies */
+    unsigned warm;             /* passes before, not measured, at least */
+    void (*told)(double part); /* from 0 to 1: how far it is; NULL: nobody wants to know */
 };
 
 /* What the player says of the trace. */

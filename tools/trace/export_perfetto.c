@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "shim/base/version.h"
+#include "tools/trace/progress.h"
 
 /* Ends of the slices of one thread that are open, outermost first. */
 struct open_slices {
@@ -265,6 +266,7 @@ static void put_lost(struct writer *w, const struct cst_lost *lost) {
 static void put_host(struct writer *w) {
     uint32_t ops = 0;
     for (size_t i = 0; i < w->trace->n_events && !w->out->error; i++) {
+        progress_event("export", i, w->trace->n_events);
         const struct cst_record *record = w->trace->events[i];
         switch (record->type) {
         case CST_OP:

@@ -11,6 +11,7 @@
 
 #include "shim/base/version.h"
 #include "tools/trace/database.h"
+#include "tools/trace/progress.h"
 
 /* The last CALL of a thread, which a STEP_END of the same call lengthens. */
 struct last_call {
@@ -373,6 +374,7 @@ static void put_lost(struct writer *w, const struct cst_lost *lost) {
 static void put_events(struct writer *w) {
     uint32_t ops = 0;
     for (size_t i = 0; i < w->trace->n_events && !database_failed(w->db); i++) {
+        progress_event("export", i, w->trace->n_events);
         const struct cst_record *record = w->trace->events[i];
         switch (record->type) {
         case CST_OP:

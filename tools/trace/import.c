@@ -17,6 +17,7 @@
 #include "tools/trace/budget.h"
 #include "tools/trace/call_class.h"
 #include "tools/trace/intern.h"
+#include "tools/trace/progress.h"
 
 /* Ops and calls in one list, to be sorted. */
 struct event {
@@ -509,6 +510,7 @@ static void write_all(struct writer *w) {
     for (size_t i = 0; i < w->data->n_streams && w->data->own; i++)
         add_stream(w, w->data->streams[i]);
     for (size_t i = 0; i < w->n_events && !w->no_memory && !w->out.error; i++) {
+        progress_event("import", i, w->n_events);
         if (!w->events[i].is_call)
             write_op(w, &w->events[i]);
         else if (made)

@@ -11,6 +11,7 @@
 
 #include "shim/base/json.h"
 #include "tools/trace/facts.h"
+#include "tools/trace/progress.h"
 
 static void drain(struct out *out) {
     const char *at = out->buffer;
@@ -33,6 +34,8 @@ int out_open(struct out *out, const char *path, bool force, const char *const *f
     out->error = 0;
     out->bytes = out->used = 0;
     out->special = strcmp(path, "-") == 0;
+    if (out->special)
+        progress_off();
     out->fd = out->special ? STDOUT_FILENO : beside_open(&out->beside, path, force, from);
     return out->error = out->fd < 0 ? errno : 0;
 }

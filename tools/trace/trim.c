@@ -18,6 +18,7 @@
 #include "tools/trace/beside.h"
 #include "tools/trace/budget.h"
 #include "tools/trace/facts.h"
+#include "tools/trace/progress.h"
 
 enum { LEVEL = 3 };
 
@@ -101,6 +102,7 @@ static void each(struct trim *t, void (*keep)(struct trim *, const struct cst_re
     uint32_t op = 0;
     memset(t->cursor, 0, trace->n_streams * sizeof *t->cursor);
     for (size_t i = 0; i < trace->n_events && !t->no_memory && !t->out.error; i++) {
+        progress_event("trim", i, trace->n_events);
         const struct cst_record *record = trace->events[i];
         switch (record->type) {
         case CST_OP:

@@ -14,6 +14,7 @@
 #include "shim/plan/rules.h"
 #include "shim/stream/hot.h"
 #include "shim/stream/virtual.h"
+#include "tools/trace/progress.h"
 #include "tools/whatif/clock.h"
 #include "tools/whatif/events.h"
 
@@ -98,6 +99,7 @@ static uint32_t play_on(uint32_t thread) {
     struct actor *actor = &here.actors[thread];
     for (; here.at < trace->n_events; here.at++) {
         const struct cst_record *event = trace->events[here.at];
+        progress_event("whatif", here.at, trace->n_events);
         if (!is_played(event))
             continue;
         if (event->thread != thread)

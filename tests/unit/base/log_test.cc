@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <regex.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <sstream>
 
+#include "shim/base/clock.h"
 #include "tests/unit/base/captured.h"
 
 namespace {
@@ -170,6 +173,102 @@ TEST(Log, AReportWithoutAFileOfItsOwnIsInTheLog) {
                   "two\nlines\n")
             << file;
     EXPECT_EQ(ReadFile(other), "theirs");
+}
+
+// A limit stands for a disk that is full: both refuse the line while the file is open.
+TEST(Log, AFileThatIsFullIsSaidOnceAndItsLinesAreOnStderr) {
+    std::string path = WriteFile(TempPath("full"), std::string(9000, 'x'));
+    std::string text = Captured([&] {
+        cus_log_configure("info", path.c_str());
+        const struct rlimit limit = {9000, 9000};
+        signal(SIGXFSZ, SIG_DFL);
+        cus_log(CUS_WARN, "a", "there is room");
+        setrlimit(RLIMIT_FSIZE, &limit);
+        cus_log(CUS_WARN, "a", "the first");
+        cus_log(CUS_INFO, "a", "the second");
+        cus_log_text("a report\n", 9);
+    });
+    EXPECT_EQ(Count(text, "warn log: the log file " + path + ": File too large\n"), 1u) << text;
+    EXPECT_EQ(Count(text, "warn a: the first\n"), 1u) << text;
+    EXPECT_EQ(Count(text, "info a: the second\n"), 1u) << text;
+    EXPECT_EQ(Count(text, "a report\n"), 1u) << text;
+    EXPECT_EQ(Count(ReadFile(path), "there is room"), 1u);
+}
+
+TEST(Log, LinesOfInfoAndDebugHaveABoundEach) {
+    std::string text = Captured([] {
+        cus_virtual.on = true;
+        cus_log_configure("debug", nullptr);
+        for (uint64_t second = 1; second <= 2; second++) {
+            cus_virtual.ns = second * 1000000000;
+            for (int i = 0; i < 3000; i++)
+                cus_log(CUS_DEBUG, "a", "often");
+            cus_log(CUS_INFO, "a", "seldom");
+            cus_log(CUS_WARN, "a", "bad");
+        }
+        cus_log_end();
+        cus_log_end();
+    });
+    EXPECT_EQ(Count(text, "often\n"), 2000u);
+    EXPECT_EQ(Count(text, "seldom"), 2u) << "no flood of another level takes its room";
+    EXPECT_EQ(Count(text, "bad"), 2u);
+    EXPECT_EQ(Count(text, "info log: 4000 lines are left out: at most 1000 a second and 20000 in "
+                          "all"),
+              1u)
+        << text.substr(text.size() - 300);
+}
+
+TEST(Log, TheLastLineOfAllSaysSo) {
+    std::string text = Captured([] {
+        cus_virtual.on = true;
+        cus_log_configure("info", nullptr);
+        for (uint64_t second = 1; second <= 30; second++) {
+            cus_virtual.ns = second * 1000000000;
+            for (int k = 0; k < 900; k++)
+                cus_log(CUS_INFO, "a", "line");
+        }
+        cus_log_end();
+    });
+    EXPECT_EQ(Count(text, "info a: line"), 20000u);
+    EXPECT_EQ(Count(text, "line (so many lines are enough: no more of them)\n"), 1u);
+    EXPECT_EQ(Count(text, ": 7000 lines are left out"), 1u);
+}
+
+// Under a lock: other threads wait meanwhile.
+TEST(Log, NoLineOfInfoWaitsForAReader) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    std::string fill(65536, 'x');
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    while (write(ends[1], fill.data(), fill.size()) > 0) {
+    }
+    fcntl(ends[1], F_SETFL, 0);
+    uint64_t took = 0;
+    std::string path = TempPath("took");
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        cus_log_configure("info", nullptr);
+        uint64_t begun = cus_clock_real_ns();
+        for (int i = 0; i < 20; i++)
+            cus_log(CUS_INFO, "a", "nobody reads");
+        took = cus_clock_real_ns() - begun;
+        begun = cus_clock_real_ns();
+        cus_log(CUS_WARN, "a", "a warning has its second");
+        _exit(took > 500000000 ? 1 : cus_clock_real_ns() - begun < 500000000 ? 2 : 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    close(ends[0]), close(ends[1]);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST(Log, WhatWasAskedForIsWrittenAtAnyLevel) {
+    std::string text = Captured([] {
+        cus_log_configure("error", nullptr);
+        cus_log_asked("verify", "all %d equal", 3);
+    });
+    EXPECT_TRUE(Matches(text, "cusplice\\[[0-9]+:[0-9]+\\] info verify: all 3 equal\n")) << text;
 }
 
 TEST(Log, AStderrThatNobodyReadsEndsNobody) {

@@ -1,0 +1,10 @@
+/*
+ * How wide what a verb prints may be. Help, tables and reports ask it. Any thread; no state.
+ */
+#ifndef CUSPLICE_TOOLS_CLI_WIDTH_H
+#define CUSPLICE_TOOLS_CLI_WIDTH_H
+
+/* Of stdout: the terminal's columns; where it is none, the number in COLUMNS, else 120. */
+unsigned cli_width(void);
+
+#endif
