@@ -161,16 +161,31 @@ TEST(Config, NoInputMakesTheReaderFall) {
 
 // A hint that is far from the word only misleads.
 TEST(Config, NearIsASlipOrABeginning) {
-    const char *const words[] = {"run", "top", "diff", "config", "segment_max", "format", nullptr};
+    const char *const words[] = {"run",         "top",    "diff", "config",
+                                 "segment_max", "format", "md",   nullptr};
     const struct {
         const char *word, *near;
     } cases[] = {
-        {"rnu", "run"},       {"ru", "run"},      {"confgi", "config"},
-        {"cnfg", nullptr},    {"conf", "config"}, {"segmentmax", "segment_max"},
-        {"list", nullptr},    {"V", nullptr},     {"?", nullptr},
-        {"bogus", nullptr},   {"", nullptr},      {"frmat", "format"},
-        {"tpo", "top"},       {"xml", nullptr},   {"segment", "segment_max"},
-        {"fomrat", "format"}, {"to", "top"},      {"diffs", "diff"},
+        {"m", nullptr},
+        {"mx", "md"},
+        {"rnu", "run"},
+        {"ru", "run"},
+        {"confgi", "config"},
+        {"cnfg", nullptr},
+        {"conf", "config"},
+        {"segmentmax", "segment_max"},
+        {"list", nullptr},
+        {"V", nullptr},
+        {"?", nullptr},
+        {"bogus", nullptr},
+        {"", nullptr},
+        {"frmat", "format"},
+        {"tpo", "top"},
+        {"xml", nullptr},
+        {"segment", "segment_max"},
+        {"fomrat", "format"},
+        {"to", "top"},
+        {"diffs", "diff"},
     };
     for (const auto &c : cases)
         EXPECT_STREQ(cus_near(c.word, words), c.near) << c.word;

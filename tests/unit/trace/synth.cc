@@ -99,9 +99,9 @@ uint32_t Synth::Kind(uint32_t op, const std::string &name, uint32_t param_bytes,
 uint32_t Synth::Kernel(const std::string &mangled, uint32_t param_bytes, uint32_t flags) {
     return Kind(CST_OP_LAUNCH, mangled, param_bytes, flags, 0, 0);
 }
-uint32_t Synth::Memset(uint32_t elem, const std::string &call) {
+uint32_t Synth::Memset(uint32_t elem, const std::string &call, uint32_t flags) {
     std::string usual = "cuMemsetD" + std::to_string(8 * elem) + "Async";
-    return Kind(CST_OP_MEMSET, call.empty() ? usual : call, 24, 0, elem, 0);
+    return Kind(CST_OP_MEMSET, call.empty() ? usual : call, 24, flags, elem, 0);
 }
 uint32_t Synth::Copy(uint32_t form, const std::string &call) {
     std::string usual = form == 1 ? "cuMemcpyDtoDAsync" : "cuMemcpyAsync";

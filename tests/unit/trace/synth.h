@@ -21,7 +21,7 @@ class Synth {
     uint32_t Stream(uint32_t kind, uint64_t handle, int32_t priority = 0);
     uint32_t Kernel(const std::string &mangled, uint32_t param_bytes = 8, uint32_t flags = 0);
     // By the driver's name for it, where a test says no other call.
-    uint32_t Memset(uint32_t elem, const std::string &call = "");
+    uint32_t Memset(uint32_t elem, const std::string &call = "", uint32_t flags = 0);
     uint32_t Copy(uint32_t form, const std::string &call = "");
     uint32_t Record(); // of events; params: the event, 1
     uint32_t Wait();   // for events; params: the event, 0
