@@ -34,10 +34,12 @@ std::string Long() {
     Synth s(path, true);
     s.Thread(100, "main");
     s.Stream(CST_STREAM_CREATED, 0x77);
-    uint32_t kernel = s.Kernel("_Z4axpyPfi");
+    std::vector<uint32_t> kernels;
+    for (int i = 0; i < 12; i++)
+        kernels.push_back(s.Kernel("k" + std::to_string(i)));
     for (int step = 0; step < 4000; step++) {
         for (int i = 0; i < 100; i++)
-            s.Eager(1, kernel, "observing", "warmup");
+            s.Eager(1, kernels[i % 12], "observing", "warmup");
         s.Sync(1);
     }
     s.Close();
@@ -73,7 +75,7 @@ TEST(Progress, Export) {
 }
 
 TEST(Progress, WhatIf) {
-    ExpectProgress("whatif", {"whatif", "--eager", "axpy", Long()});
+    ExpectProgress("whatif", {"whatif", "--sweep", Long()});
 }
 
 TEST(Progress, ReplayAndBench) {
@@ -82,6 +84,17 @@ TEST(Progress, ReplayAndBench) {
     ExpectProgress("bench",
                    {"bench", "--rounds=6", "--pace=none", "--segments=4,16", "--break=none",
                     "--force", "-o", out + ".md", "--svg", out + ".svg", trace});
+}
+
+// Sums that are wrong are said of each cell, those of the second batch while the line is there.
+TEST(Progress, WhatIsSaidMeanwhileHasALineOfItsOwn) {
+    std::string trace = MakeSteps("said.cst", 20, false, true, true);
+    Terminal terminal(Command({"bench", "--rounds=20", "--pace=none", "--strategy=piecewise",
+                               "--segments=2,4,8,16,32,64,128,256", "--break=none", trace}),
+                      Env("xterm"), 200, 50);
+    EXPECT_EQ(terminal.Wait(), 1) << terminal.Raw();
+    EXPECT_TRUE(Has(terminal.Raw(), " %\r\033[Kcusplice: ")) << terminal.Raw();
+    EXPECT_FALSE(Has(terminal.Raw(), " %cusplice: ")) << terminal.Raw();
 }
 
 TEST(Progress, BenchSaysWhatItWrote) {
