@@ -226,6 +226,7 @@ bool cus_page_read(int fd, struct cus_page *copy, const char **why) {
     struct cus_page_facts *facts = &copy->facts;
     clean(copy->program, sizeof copy->program);
     clean(facts->mode, sizeof facts->mode);
+    clean(facts->gpu, sizeof facts->gpu);
     if (facts->n_breaks > CUS_PAGE_BREAKS)
         facts->n_breaks = CUS_PAGE_BREAKS;
     for (unsigned i = 0; i < CUS_PAGE_BREAKS; i++) {

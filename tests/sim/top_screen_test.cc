@@ -167,7 +167,10 @@ TEST_F(TopScreen, AllProcessesFitTheWindow) {
         EXPECT_FALSE(terminal.Wrapped() || terminal.Scrolled()) << window.columns;
         if (window.columns >= 40) {
             ExpectFits(terminal);
-            EXPECT_TRUE(Has(terminal.Row(2), "rank      pid  program      launches/s"));
+            EXPECT_TRUE(Has(terminal.Row(2), window.columns < 80
+                                                 ? "rank      pid  program      launches/s"
+                                                 : "rank      pid  GPU         program      "
+                                                   "launches/s"));
             EXPECT_TRUE(Has(terminal.Text(), " serve ")) << terminal.Text();
         }
         if (window.columns == 80) {

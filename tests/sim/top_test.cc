@@ -133,6 +133,7 @@ TEST_F(Top, ShowsAProcessAndOutlivesIt) {
     EXPECT_EQ(second.Number("pid"), program.Number());
     EXPECT_EQ(second.text["program"], "scenario");
     EXPECT_EQ(second.text["mode"], "piecewise");
+    EXPECT_EQ(second.text["gpu"], "1b:00.0") << "the simulator's first one";
     EXPECT_GT(second.Number("ops"), first.Number("ops"));
     EXPECT_GE(second.Number("ops"), second.Number("in_graphs"));
     EXPECT_GT(second.Number("in_graphs"), 0);

@@ -16,7 +16,8 @@
 #include "tools/cli/verb.h"
 #include "tools/trace/json.h"
 
-enum { SHOWN = 64, WIDE = 100 /* columns that have room for the launches so far */ };
+/* How wide a window must be for the GPU, and for the launches so far. */
+enum { SHOWN = 64, WITH_GPU = 80, WIDE = 100 };
 
 struct one {
     struct cli_top_found found;
@@ -103,14 +104,17 @@ static int compare(const void *a, const void *b) {
     return x->found.pid < y->found.pid ? -1 : x->found.pid > y->found.pid;
 }
 
-static void put_row(FILE *to, const struct one *one, bool wide) {
+static void put_row(FILE *to, const struct one *one, unsigned columns) {
     const struct cus_page_facts *facts = &one->page.facts;
     struct cli_top_rates rates = cli_top_rates(facts, &one->before);
     double share = cli_top_share(facts->in_graphs, facts->ops);
     char rank[16] = "-", now[2][32] = {"", ""};
     if (rank_of(one) != UINT32_MAX)
         snprintf(rank, sizeof rank, "%u", rank_of(one));
-    fprintf(to, "%6s %8ld  %-12.12s ", rank, one->found.pid, one->page.program);
+    fprintf(to, "%6s %8ld  ", rank, one->found.pid);
+    if (columns >= WITH_GPU)
+        fprintf(to, "%-11.11s ", facts->gpu);
+    fprintf(to, "%-12.12s ", one->page.program);
     if (!one->answered) {
         fputs(CLI_RED "does not answer\n", to);
         return;
@@ -120,7 +124,7 @@ static void put_row(FILE *to, const struct one *one, bool wide) {
         snprintf(now[1], sizeof now[1], "%.1f %%", rates.share);
     }
     fprintf(to, "%10s %s%8s%s ", now[0], cli_top_colour(rates.share), now[1], CLI_PLAIN);
-    if (wide)
+    if (columns >= WIDE)
         fprintf(to, "%14llu ", (unsigned long long)facts->ops);
     fprintf(to, "%s%6.1f %%%s", cli_top_colour(share), share, CLI_PLAIN);
     if (facts->n_breaks)
@@ -131,16 +135,18 @@ static void put_row(FILE *to, const struct one *one, bool wide) {
 
 static void print_table(void) {
     FILE *to = cli_screen_frame();
-    bool wide = cli_screen_columns() >= WIDE;
+    unsigned columns = cli_screen_columns();
     fprintf(to, CLI_BOLD "cusplice top: %u process%s" CLI_PLAIN CLI_HINT "  q quits\n", n,
             n == 1 ? "" : "es");
-    fprintf(to, CLI_DIM "%6s %8s  %-12s %10s %8s ", "rank", "pid", "program", "launches/s",
-            "graphs");
-    if (wide)
+    fprintf(to, CLI_DIM "%6s %8s  ", "rank", "pid");
+    if (columns >= WITH_GPU)
+        fprintf(to, "%-11s ", "GPU");
+    fprintf(to, "%-12s %10s %8s ", "program", "launches/s", "graphs");
+    if (columns >= WIDE)
         fprintf(to, "%14s ", "launches");
     fprintf(to, "%8s  %s\n", "so far", "costliest break so far");
     for (unsigned i = 0; i < n && i < SHOWN; i++)
-        put_row(to, &ones[i], wide);
+        put_row(to, &ones[i], columns);
     if (n > SHOWN)
         fprintf(to, "and %u more\n", n - SHOWN);
     cli_screen_show();

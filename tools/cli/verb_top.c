@@ -159,6 +159,7 @@ void cli_top_put(struct cus_json *json, long pid, const struct cus_page *page,
     if (page->rank && page->rank <= CUS_PROCESS_RANK_MAX + 1)
         cus_json_number(json, "rank", page->rank - 1);
     cus_json_text(json, "program", page->program);
+    cus_json_text(json, "gpu", facts->gpu);
     cus_json_text(json, "mode", facts->mode);
     cus_json_number(json, "ops", facts->ops);
     cus_json_number(json, "in_graphs", facts->in_graphs);

@@ -261,6 +261,7 @@ TEST_F(Page, TextsEndAndNumbersStayWithinBounds) {
     EXPECT_EQ(copy.facts.n_breaks, (uint32_t)CUS_PAGE_BREAKS);
     EXPECT_EQ(std::string(copy.program), std::string(sizeof copy.program - 1, '?'));
     EXPECT_EQ(std::string(copy.facts.mode), std::string(sizeof copy.facts.mode - 1, '?'));
+    EXPECT_EQ(std::string(copy.facts.gpu), std::string(sizeof copy.facts.gpu - 1, '?'));
     for (const cus_page_break &one : copy.facts.breaks) {
         EXPECT_EQ(std::string(one.name), std::string(sizeof one.name - 1, '?'));
         EXPECT_EQ(std::string(one.what), std::string(sizeof one.what - 1, '?'));
