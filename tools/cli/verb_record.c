@@ -102,7 +102,8 @@ static bool choose_output(const char *program) {
                     is_there(output) ? output : partial);
             return false;
         }
-        if (!strstr(output, "{pid}") && !strstr(output, "%p") && !strstr(output, "{process}"))
+        if (!strstr(output, "{pid}") && !strstr(output, "%p") && !strstr(output, "{process}") &&
+            !strstr(output, "{host}"))
             snprintf(trace_path, sizeof trace_path, "%s", output);
         return cli_run_set_path("record", output);
     }
