@@ -241,9 +241,12 @@ TEST(RunTable, ProcessesOfOneNumberOnTwoMachinesAreTwo) {
     EXPECT_FALSE(Has(r.err, "ended without")) << r.err;
     r = Tree({"on 0,on 0,ran 0" + ran + ",ran 0" + ran + both}, quiet);
     EXPECT_TRUE(Has(r.err, "cusplice: 2 processes\n")) << "without ranks, too: " << r.err;
-    r = Tree({"on 1,on 2,ran 1" + ran + ",exit 20 0"}, quiet);
-    EXPECT_TRUE(Has(r.err, "cusplice: 2 processes\n")) << r.err;
-    EXPECT_TRUE(Has(r.err.substr(r.err.find("\n       1 ")), "ended without")) << r.err;
+    for (const char *which : {"1", "2"}) {
+        r = Tree({"on 1,on 2,ran " + (which + ran) + ",exit 20 0"}, quiet);
+        EXPECT_TRUE(Has(r.err, "cusplice: 2 processes\n")) << r.err;
+        EXPECT_EQ(Count(r.err, "ended without"), 1u) << "the other one: " << r.err;
+        EXPECT_EQ(Count(r.err, " prog "), 1u) << r.err;
+    }
 }
 
 TEST(RunTable, ShowsWhatATerminalObeysToNobody) {
