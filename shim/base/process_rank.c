@@ -6,10 +6,12 @@
 #include "shim/base/process_rank.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* Ranks within the whole run come first, that within a machine last. torchrun's stands before
@@ -50,4 +52,19 @@ void cus_process_name(int rank, long pid, char out[CUS_PROCESS_NAME]) {
         snprintf(out, CUS_PROCESS_NAME, "rank-%d.pid-%ld", rank, pid);
     else
         snprintf(out, CUS_PROCESS_NAME, "pid-%ld", pid);
+}
+
+/* Not isalnum, which asks the program's locale. */
+static bool may_stand(char c, bool first) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || (c == '.' && !first);
+}
+
+void cus_process_host(char out[CUS_PROCESS_HOST]) {
+    struct utsname self;
+    const char *name = uname(&self) == 0 && *self.nodename ? self.nodename : "host";
+    size_t bytes = strnlen(name, CUS_PROCESS_HOST - 1);
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = may_stand(name[i], i == 0) ? name[i] : '-';
+    out[bytes] = 0;
 }

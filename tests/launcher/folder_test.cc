@@ -90,6 +90,27 @@ TEST(RunFolder, MayBeALinkOfTheUsers) {
     EXPECT_EQ(Names({"--stats", link}).out, Said(link + "/{process}.json"));
 }
 
+// Processes on other machines reach the launcher where they leave their files.
+TEST(RunFolder, HoldsWhatIsToldToTheLauncher) {
+    std::string folder = Folder() + "/told";
+    auto told = [](const Strings &options) {
+        Strings all = {"run"};
+        all.insert(all.end(), options.begin(), options.end());
+        all.insert(all.end(), {"--", Target(), "env=CUSPLICE_HANDSHAKE"});
+        return Cusplice(all, kFine).out;
+    };
+    const std::string there = "CUSPLICE_HANDSHAKE=" + folder + "/.cusplice-";
+    EXPECT_EQ(told({"--stats", folder + "/"}).find(there), 0u);
+    EXPECT_EQ(rmdir(folder.c_str()), 0) << "it is gone at the end";
+    ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+    for (mode_t others : {0770, 0707, 01777}) {
+        ASSERT_EQ(chmod(folder.c_str(), others), 0);
+        EXPECT_EQ(told({"--stats", folder}).find(there), std::string::npos)
+            << "others could put another file there: " << others;
+    }
+    EXPECT_EQ(told({}).find(there), std::string::npos);
+}
+
 TEST(RunFolder, ThatCannotBeIsRefused) {
     std::string file = Write("a-file", "");
     const struct {
@@ -101,6 +122,7 @@ TEST(RunFolder, ThatCannotBeIsRefused) {
         {Folder() + "/for-{pid}/", "stand in names of files"},
         {Folder() + "/for-%p/", "stand in names of files"},
         {Folder() + "/for-{process}/", "stand in names of files"},
+        {Folder() + "/for-{host}/", "stand in names of files"},
     };
     for (const auto &refusal : refusals) {
         Result r = Names({"--stats", refusal.path});
@@ -151,8 +173,8 @@ Result Tree(const Strings &says, const Strings &options = {"--why"}, Environment
 
 std::string Ran(int rank, int ops, int in_graphs, const std::string &top = "gemm: a rule") {
     return "loaded,on " + std::to_string(rank + 1) + ",ran " + std::to_string(rank + 1) + " 1500 " +
-           std::to_string(ops) + " " + std::to_string(in_graphs) + " prog\t1b:00.0 +7\t" + top + ",exit " +
-           std::to_string(ops) + " 0";
+           std::to_string(ops) + " " + std::to_string(in_graphs) + " prog\t1b:00.0 +7\t" + top +
+           ",exit " + std::to_string(ops) + " 0";
 }
 
 size_t Lines(const std::string &text) {
@@ -170,7 +192,8 @@ TEST(RunTable, HasARowForEachProcessByRank) {
     ASSERT_NE(none, std::string::npos) << r.err;
     EXPECT_LT(two, ten) << r.err;
     EXPECT_LT(ten, none) << r.err;
-    EXPECT_TRUE(Has(r.err, "  1b:00.0 +7  prog                       20      25.0 %       1.5  gemm: a rule\n"))
+    EXPECT_TRUE(Has(
+        r.err, "  1b:00.0 +7  prog                       20      25.0 %       1.5  gemm: a rule\n"))
         << r.err;
     EXPECT_TRUE(Has(r.err, "which launched most, follows")) << r.err;
 }
@@ -206,6 +229,24 @@ TEST(RunTable, TellsOfThoseThatWereKilled) {
     size_t row = r.err.find("\n       4 ");
     ASSERT_NE(row, std::string::npos) << r.err;
     EXPECT_TRUE(Has(r.err.substr(row), "ended without its exit handlers")) << r.err;
+}
+
+// Machines and containers number their processes by themselves. Here one process speaks for two.
+TEST(RunTable, ProcessesOfOneNumberOnTwoMachinesAreTwo) {
+    const std::string ran = " 1500 20 10 prog\t-\tb", both = ",exit 20 0,exit 20 0";
+    const Strings quiet = {"--why", "--set", "why_file=/dev/null"};
+    Result r = Tree({"on 1,on 2,ran 1" + ran + ",ran 2" + ran + both}, quiet);
+    EXPECT_TRUE(Has(r.err, "cusplice: 2 processes\n")) << r.err;
+    EXPECT_TRUE(Has(r.err, "\n       0 ") && Has(r.err, "\n       1 ")) << r.err;
+    EXPECT_FALSE(Has(r.err, "ended without")) << r.err;
+    r = Tree({"on 0,on 0,ran 0" + ran + ",ran 0" + ran + both}, quiet);
+    EXPECT_TRUE(Has(r.err, "cusplice: 2 processes\n")) << "without ranks, too: " << r.err;
+    for (const char *which : {"1", "2"}) {
+        r = Tree({"on 1,on 2,ran " + (which + ran) + ",exit 20 0"}, quiet);
+        EXPECT_TRUE(Has(r.err, "cusplice: 2 processes\n")) << r.err;
+        EXPECT_EQ(Count(r.err, "ended without"), 1u) << "the other one: " << r.err;
+        EXPECT_EQ(Count(r.err, " prog "), 1u) << r.err;
+    }
 }
 
 TEST(RunTable, ShowsWhatATerminalObeysToNobody) {

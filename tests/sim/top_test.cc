@@ -235,7 +235,7 @@ TEST_F(Top, AllProcessesAreInOneTableByRank) {
     auto row = [&](const std::string &rank, const Background &one) {
         std::string head = std::string(6 - rank.size(), ' ') + rank + " ";
         std::string pid = std::string(8 - one.Pid().size(), ' ') + one.Pid();
-        return all.out.find("\n" + head + pid + "  scenario ");
+        return all.out.find("\n" + head + pid + "  1b:00.0     scenario ");
     };
     size_t at = row("3", three), next = row("7", seven), last = row("-", none);
     EXPECT_LT(at, row("5", five)) << all.out;

@@ -43,11 +43,18 @@ struct unmet {
 static char file[PATH_MAX];
 static char outer[PATH_MAX]; /* that of a launcher which started this one; "": none */
 
-bool cli_handshake_begin(void) {
-    const char *folder = getenv("TMPDIR"), *before = getenv("CUSPLICE_HANDSHAKE");
+/* The file's descriptor; -1: none can be made there. */
+static int make_in(const char *folder, const char *name) {
+    return (size_t)snprintf(file, sizeof file, "%s/%s", folder, name) < sizeof file ? mkstemp(file)
+                                                                                    : -1;
+}
+
+bool cli_handshake_begin(const char *folder) {
+    const char *temporary = getenv("TMPDIR"), *before = getenv("CUSPLICE_HANDSHAKE");
     snprintf(outer, sizeof outer, "%s", before ? before : "");
-    snprintf(file, sizeof file, "%s/cusplice-XXXXXX", folder && *folder == '/' ? folder : "/tmp");
-    int fd = mkstemp(file);
+    int fd = folder ? make_in(folder, ".cusplice-XXXXXX") : -1;
+    if (fd < 0)
+        fd = make_in(temporary && *temporary == '/' ? temporary : "/tmp", "cusplice-XXXXXX");
     if (fd < 0) {
         *file = 0;
         unsetenv("CUSPLICE_HANDSHAKE"); /* an outer launcher's */
@@ -203,7 +210,8 @@ static void say_never_up(const char *program, const struct tally *tally, bool mo
                 program);
     else
         cli_say("the library never came up: %s used no CUDA (neither it nor any process that it "
-                "started asked for the driver; one that clears LD_PRELOAD is not seen)",
+                "started asked for the driver; one that clears LD_PRELOAD is not seen, nor one on "
+                "another machine without --stats FOLDER/ on storage that both share)",
                 program);
 }
 

@@ -30,9 +30,9 @@
 #define CUS_UNMET_OWN "; "         /* as in shim/stream/engine.h */
 enum { CUS_HANDSHAKE_LINE = 512 }; /* bytes of a line at most, as in shim/hook/handshake.h */
 
-/* Makes the file and names it in the environment. False: there is none, and nothing can be said
- * afterwards. */
-bool cli_handshake_begin(void);
+/* Makes the file in `folder` (NULL: that of temporary files) and names it in the environment.
+ * False: there is none, and nothing can be said afterwards. */
+bool cli_handshake_begin(const char *folder);
 /* Reads and removes it; says on stderr what was found beside the library, and, if so, that the
  * library never came up or saw nothing, and why. False: so it is, or there was no file. */
 struct cli_verified {

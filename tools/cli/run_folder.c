@@ -21,6 +21,7 @@
 #include "tools/cli/run.h"
 #include "tools/cli/run_table.h"
 
+static char taken[PATH_MAX];     /* an absolute path, by any option; "": none */
 static char named[PATH_MAX];     /* by --stats; "": none */
 static char temporary[PATH_MAX]; /* "": none */
 static bool told;                /* `why` is in force, and an outer launcher does not tell */
@@ -36,8 +37,11 @@ bool cli_folder_is_named(const char *path) {
 /* NULL: the folder is there, maybe since now, and the user's. */
 static const char *prepare(const char *path) {
     struct stat info;
-    if (strstr(path, "{pid}") || strstr(path, "%p") || strstr(path, "{process}"))
-        return "a folder is one for all processes: {pid}, {process} and %p stand in names of files";
+    static const char *const marks[] = {"{pid}", "%p", "{process}", "{host}"};
+    for (unsigned i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (strstr(path, marks[i]))
+            return "a folder is one for all processes: {pid}, {process}, {host} and %p stand in "
+                   "names of files";
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return strerror(errno);
     if (stat(path, &info) != 0)
@@ -71,7 +75,16 @@ bool cli_folder_take(const char *option, const char *path, const char *key, cons
         cli_say("%s %s: %s", option, path, wrong);
         return false;
     }
+    if (!realpath(folder, taken))
+        *taken = 0;
     return set_in(folder, key, suffix);
+}
+
+const char *cli_folder_shared(void) {
+    struct stat info;
+    bool ours = *taken && stat(taken, &info) == 0 && info.st_uid == geteuid() &&
+                !(info.st_mode & (S_IWGRP | S_IWOTH));
+    return ours ? taken : NULL;
 }
 
 bool cli_folder_take_stats(const char *path) {
@@ -98,7 +111,7 @@ static const char *make_temporary(void) {
     const char *base = getenv("TMPDIR");
     snprintf(temporary, sizeof temporary, "%s/cusplice-XXXXXX",
              base && *base == '/' ? base : "/tmp");
-    if (strstr(temporary, "{pid}") || strstr(temporary, "%p") || !mkdtemp(temporary))
+    if (strchr(temporary, '{') || strstr(temporary, "%p") || !mkdtemp(temporary))
         *temporary = 0;
     return temporary;
 }

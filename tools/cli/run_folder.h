@@ -16,6 +16,10 @@ bool cli_folder_take(const char *option, const char *path, const char *key, cons
 /* --stats DIR/: the same, and reports and the log, where asked for, go there, too. */
 bool cli_folder_take_stats(const char *path);
 
+/* A folder that an option named, for what the processes tell the launcher: those on other machines
+ * reach it, if it is on storage that all share. NULL: none was named, or others may write there. */
+const char *cli_folder_shared(void);
+
 /* Before the program: names a place for each process's report, if `why` and no setting says
  * where it goes. False, after saying so: it cannot be set. */
 bool cli_folder_begin(bool why);

@@ -19,21 +19,36 @@ static struct cli_row rows[ROWS];
 static unsigned n_rows;
 static unsigned long long beyond; /* processes that ran, and for which there was no row */
 
-/* The row of a process that is on, or a new one. A pid that was used up by an earlier process is
- * that of a new one. NULL: there is no room. */
-static struct cli_row *row_of(long pid, bool make) {
+/* The row of a process that is on, or a new one. A process runs once: what says so again has the
+ * pid of an earlier one, or of one on another machine, as has what says another rank. NULL: there
+ * is no room. */
+static struct cli_row *row_of(long pid, int rank) {
     for (unsigned i = n_rows; i-- > 0;)
-        if (rows[i].pid == pid && !rows[i].exits)
+        if (rows[i].pid == pid && rows[i].rank == rank && !rows[i].ran)
             return &rows[i];
-    if (!make || n_rows == ROWS)
+    if (n_rows == ROWS)
         return NULL;
     struct cli_row *row = &rows[n_rows++];
-    *row = (struct cli_row){.pid = pid, .rank = -1};
+    *row = (struct cli_row){.pid = pid, .rank = rank};
     return row;
 }
 
-static int rank_of(unsigned long long number) {
-    return number >= 1 && number <= CUS_PROCESS_RANK_MAX + 1 ? (int)number - 1 : -1;
+/* The row of a process that exits, which does not say its rank. One that ran comes first: a row
+ * that did not would go. */
+static struct cli_row *exiting(long pid) {
+    struct cli_row *found = NULL;
+    for (unsigned i = n_rows; i-- > 0;)
+        if (rows[i].pid == pid && !rows[i].exits && (!found || rows[i].ran > found->ran))
+            found = &rows[i];
+    return found;
+}
+
+/* `text` begins with the rank + 1; 0 or nothing: none is known. */
+static int rank_in(const char *text) {
+    unsigned long long number = 0;
+    return sscanf(text, "%llu", &number) == 1 && number >= 1 && number <= CUS_PROCESS_RANK_MAX + 1
+               ? (int)number - 1
+               : -1;
 }
 
 static void take_text(char *to, size_t room, const char *from, size_t bytes) {
@@ -43,10 +58,8 @@ static void take_text(char *to, size_t room, const char *from, size_t bytes) {
 }
 
 static void take_ran(struct cli_row *row, const char *text) {
-    unsigned long long rank;
     int at = 0;
-    if (sscanf(text, "%llu %llu %llu %llu %n", &rank, &row->ms, &row->ops, &row->in_graphs, &at) !=
-            4 ||
+    if (sscanf(text, "%*u %llu %llu %llu %n", &row->ms, &row->ops, &row->in_graphs, &at) != 3 ||
         !at)
         return;
     size_t program = strcspn(text + at, "\t\n");
@@ -54,7 +67,6 @@ static void take_ran(struct cli_row *row, const char *text) {
     size_t bytes = strcspn(gpu, "\t\n");
     const char *top = gpu + bytes + (gpu[bytes] == '\t');
     row->ran = row->ops != 0;
-    row->rank = rank_of(rank);
     take_text(row->program, sizeof row->program, text + at, program);
     take_text(row->gpu, sizeof row->gpu, gpu, bytes);
     take_text(row->top, sizeof row->top, top, strcspn(top, "\n"));
@@ -69,21 +81,16 @@ void cli_table_take(const char *line) {
     bool on = strcmp(word, "on") == 0, ran = strcmp(word, "ran") == 0;
     if (!on && !ran && strcmp(word, "exit") != 0)
         return;
-    struct cli_row *row = row_of(pid, on || ran);
+    struct cli_row *row = on || ran ? row_of(pid, rank_in(line + at)) : exiting(pid);
     beyond += ran && !row;
-    if (!row)
+    if (!row || on)
         return;
-    if (on) {
-        unsigned long long rank = 0;
-        if (sscanf(line + at, "%llu", &rank) == 1)
-            row->rank = rank_of(rank);
-    } else if (ran) {
+    if (ran)
         take_ran(row, line + at);
-    } else if (row->ran) {
+    else if (row->ran)
         row->exits = true;
-    } else {
+    else
         *row = rows[--n_rows]; /* it launched nothing, and has nothing to show */
-    }
 }
 
 static int compare(const void *a, const void *b) {

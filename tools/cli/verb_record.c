@@ -114,7 +114,8 @@ static bool choose_output(const char *program) {
             cli_say("--output %s: %s", output, strerror(errno));
             return false;
         }
-        if (!strstr(output, "{pid}") && !strstr(output, "%p") && !strstr(output, "{process}"))
+        if (!strstr(output, "{pid}") && !strstr(output, "%p") && !strstr(output, "{process}") &&
+            !strstr(output, "{host}"))
             snprintf(trace_path, sizeof trace_path, "%s", output);
         return cli_run_set_path("record", output);
     }

@@ -286,7 +286,7 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     setenv(CUS_PRESETS_OFFERED, "auto", 1);
     if (!cli_folder_begin(asked.why))
         return CLI_EXIT_REFUSED;
-    if (!cli_handshake_begin())
+    if (!cli_handshake_begin(cli_folder_shared()))
         cli_say("no temporary file: whether the library comes up cannot be told");
     int why = cli_child_run(argv, preload, &status);
     free(preload);

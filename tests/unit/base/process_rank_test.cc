@@ -3,7 +3,9 @@
 #include "shim/base/process_rank.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +83,44 @@ TEST(Path, HasTheNameOfTheProcess) {
     ASSERT_TRUE(cus_path_expand("{proc}{pid}%p", out, sizeof out, &own));
     EXPECT_EQ(out, "{proc}" + std::to_string(getpid()) + std::to_string(getpid()));
     EXPECT_FALSE(cus_path_expand("/d/{process}", small, sizeof small, &own));
+}
+
+// On a machine of this name, as a child in a namespace of its own sees it; "?": there is none.
+std::string PathOn(const std::string &host) {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char out[128] = "?";
+        bool own = true;
+        if (unshare(CLONE_NEWUTS) == 0 && sethostname(host.c_str(), host.size()) == 0 &&
+            (!cus_path_expand("/d/{host}.json", out, sizeof out, &own) || own))
+            out[0] = '!';
+        _exit(write(ends[1], out, strlen(out)) < 0);
+    }
+    close(ends[1]);
+    char text[128];
+    ssize_t got = read(ends[0], text, sizeof text);
+    close(ends[0]);
+    waitpid(pid, nullptr, 0);
+    return std::string(text, got > 0 ? (size_t)got : 0);
+}
+
+TEST(Path, HasTheNameOfTheMachine) {
+    char self[256] = "", out[512];
+    bool own = true;
+    ASSERT_EQ(gethostname(self, sizeof self - 1), 0);
+    ASSERT_TRUE(cus_path_expand("{host}-{hosts", out, sizeof out, &own));
+    EXPECT_EQ(std::string(out), std::string(self) + "-{hosts");
+    EXPECT_FALSE(own) << "other processes of this machine write it, too";
+    ASSERT_TRUE(cus_path_expand("{host}.{process}", out, sizeof out, &own));
+    EXPECT_TRUE(own);
+    if (PathOn("a") == "?")
+        GTEST_SKIP() << "no namespace can be made here";
+    EXPECT_EQ(PathOn("gpu-7.lab_2"), "/d/gpu-7.lab_2.json");
+    EXPECT_EQ(PathOn("../x y{pid}%p\n"), "/d/-.-x-y-pid--p-.json") << "no path, no mark";
+    EXPECT_EQ(PathOn(""), "/d/host.json");
+    EXPECT_EQ(PathOn(std::string(64, 'h')), "/d/" + std::string(64, 'h') + ".json");
 }
 
 } // namespace
