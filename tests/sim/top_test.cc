@@ -270,12 +270,12 @@ TEST_F(Top, AllProcessesAreInOneTableByRank) {
     EXPECT_FALSE(Has(all.out, three.Pid() + "  scenario")) << all.out;
     EXPECT_FALSE(FileExists(PagePath(three.Number())));
     Background viewer({Runfile("tools/cusplice"), "top", "--all", "--interval", "0.1"}, Env());
-    EXPECT_TRUE(Within(60, [&] { return Has(viewer.Out(), seven.Pid() + "  scenario "); }));
+    EXPECT_TRUE(Within(60, [&] { return Has(viewer.Out(), seven.Pid() + "  1b:00.0     scenario "); }));
     kill(seven.Number(), SIGKILL);
     seven.Wait();
     EXPECT_TRUE(Within(60, [&] {
         std::string out = viewer.Out();
-        return !Has(out.substr(out.rfind("cusplice top: ")), seven.Pid() + "  scenario ");
+        return !Has(out.substr(out.rfind("cusplice top: ")), seven.Pid() + "  1b:00.0     scenario ");
     })) << "it goes, and the others stay";
 }
 
