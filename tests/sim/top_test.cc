@@ -267,7 +267,7 @@ TEST_F(Top, AllProcessesAreInOneTableByRank) {
     kill(three.Number(), SIGKILL);
     three.Wait();
     all = Run({"--all", "--once", "--interval", "0.1"});
-    EXPECT_FALSE(Has(all.out, three.Pid() + "  scenario")) << all.out;
+    EXPECT_FALSE(Has(all.out, three.Pid() + "  1b:00.0     scenario")) << all.out;
     EXPECT_FALSE(FileExists(PagePath(three.Number())));
     Background viewer({Runfile("tools/cusplice"), "top", "--all", "--interval", "0.1"}, Env());
     EXPECT_TRUE(Within(60, [&] { return Has(viewer.Out(), seven.Pid() + "  1b:00.0     scenario "); }));
