@@ -18,6 +18,7 @@
 #include "shim/stream/check_launch.h"
 #include "shim/stream/events.h"
 #include "shim/stream/live.h"
+#include "shim/stream/news.h"
 #include "shim/stream/origins.h"
 #include "shim/stream/passed.h"
 #include "shim/stream/pools.h"
@@ -83,6 +84,7 @@ void cus_engine_end(void) {
 
     cus_tally_drop();
     cus_gpus_drop();
+    cus_news_drop();
     cus_preset_drop();
     cus_rules_drop();
     cus_options_drop();

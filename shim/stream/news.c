@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "shim/base/log.h"
 #include "shim/stream/state.h"
@@ -31,6 +32,13 @@ void cus_news_dropped(const struct cus_engine *engine, const struct cus_exec *ex
             engine->dropping ? engine->dropping : "its ops are in graphs of other sizes now");
 }
 
+/* Atomic: causes of which a first time was told. Each stream counts by itself. */
+static bool told[CUS_CAUSES];
+
+void cus_news_drop(void) {
+    memset(told, 0, sizeof told);
+}
+
 static void ended(bool first, const char *name, const char *what, uint32_t ops) {
     enum cus_level level = first ? CUS_INFO : CUS_DEBUG;
     if (!cus_log_on(level, "stream"))
@@ -50,7 +58,7 @@ void cus_news_cut(const struct cus_tally *tally, enum cus_why why, uint32_t ops)
 
 void cus_news_ended(unsigned cause, uint64_t n, uint32_t ops) {
     const char *name = cus_trace_cause(cause);
-    ended(n == 1, name,
+    ended(n == 1 && !__atomic_exchange_n(&told[cause], true, __ATOMIC_RELAXED), name,
           cause < CUS_API_ROWS_MAX ? cus_call_what(name) : cus_cause_what(cause - CUS_API_ROWS_MAX),
           ops);
 }

@@ -27,5 +27,7 @@ void cus_news_ended(unsigned cause, uint64_t n, uint32_t ops);
 /* The stream is let pass for so many ops; NULL, or why that ended early. Engine lock held. */
 void cus_news_passes(const struct cus_engine *engine, uint64_t ops);
 void cus_news_again(const struct cus_engine *engine, const char *why);
+/* Forgets what was told. For cus_engine_end. */
+void cus_news_drop(void);
 
 #endif
