@@ -3,17 +3,16 @@
  * its program. Any thread, no lock, no allocation. Whether a file of the folder is believed is
  * decided where the file is opened.
  */
-#define _GNU_SOURCE /* dladdr */
+#define _GNU_SOURCE /* dl_iterate_phdr */
 #include "shim/base/presets.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,16 +33,30 @@ static const struct {
     {0, "presets"},                /* all in one folder */
 };
 
-/* The file that this code is from. The loader knows a program by its argv[0] alone. */
+/* Is this the object with this very code? Then *context gets its path; the program's is "". */
+static int find_object(struct dl_phdr_info *info, size_t bytes, void *context) {
+    (void)bytes;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD ||
+            (uintptr_t)places - (info->dlpi_addr + segment->p_vaddr) >= segment->p_memsz)
+            continue;
+        *(const char **)context = info->dlpi_name ? info->dlpi_name : "";
+        return 1;
+    }
+    return 0;
+}
+
+/* The file that this code is from. Not by dladdr: that takes the lock that a thread holds while
+ * the constructors of its dlopen run, and such a thread may wait for this one. */
 static bool find_self(char *out, size_t bytes) {
-    Dl_info own, program;
+    const char *path = NULL;
     ssize_t got = -1;
-    if (!dladdr(&places, &own))
+    dl_iterate_phdr(find_object, &path);
+    if (!path)
         return false;
-    bool is_program = dladdr((void *)getauxval(AT_PHDR), &program) && // NOLINT
-                      program.dli_fbase == own.dli_fbase;
-    if (!is_program)
-        return own.dli_fname && (size_t)snprintf(out, bytes, "%s", own.dli_fname) < bytes;
+    if (*path)
+        return (size_t)snprintf(out, bytes, "%s", path) < bytes;
     got = readlink("/proc/self/exe", out, bytes - 1);
     out[got > 0 ? got : 0] = 0;
     return got > 0;

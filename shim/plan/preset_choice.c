@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
@@ -32,7 +33,7 @@ static const struct cus_preset_choice rows[] = {
     {"*/flashinfer/*.so*", "peer"},
     {"*/deep_ep*.so*", "peer"},
 };
-enum { ROWS = sizeof rows / sizeof *rows };
+enum { ROWS = sizeof rows / sizeof *rows, PATIENCE_MS = 100 };
 _Static_assert(ROWS <= 32, "a bit per row");
 
 static uint32_t seen;  /* atomic */
@@ -62,7 +63,7 @@ void cus_preset_see(const char *path) {
             __atomic_fetch_or(&written, bit, __ATOMIC_RELAXED) & bit)
             continue;
         strncat(paths[i], last_parts(path, 2), sizeof paths[i] - 1);
-        __atomic_fetch_or(&seen, bit, __ATOMIC_RELEASE);
+        __atomic_fetch_or(&seen, bit, __ATOMIC_SEQ_CST);
     }
 }
 
@@ -77,18 +78,36 @@ static void take(unsigned row) {
                 rows[row].preset);
 }
 
+static bool is_up_to_date(void) {
+    return __atomic_load_n(&seen, __ATOMIC_SEQ_CST) == __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
+}
+
+/* A thread inside a dlopen may hold the loader's lock. So no thread waits here without end for
+ * another one, which may want that lock: the C library may load something for a pattern. False: it
+ * waited long enough, and the other thread will take what was seen. */
+static bool take_lock(void) {
+    for (unsigned ms = 0; !cus_lock_try(&taking); ms++) {
+        if (ms == PATIENCE_MS)
+            return false;
+        usleep(1000);
+    }
+    return true;
+}
+
 void cus_preset_choose(void) {
-    uint32_t now = __atomic_load_n(&seen, __ATOMIC_ACQUIRE);
-    if (now == __atomic_load_n(&taken, __ATOMIC_ACQUIRE) ||
-        cus_options()->presets != CUS_PRESETS_AUTO)
+    if (is_up_to_date() || cus_options()->presets != CUS_PRESETS_AUTO)
         return;
     int saved = errno;
-    cus_lock_take(&taking);
-    for (unsigned i = 0; i < ROWS; i++)
-        if (now & ~taken & 1u << i)
-            take(i);
-    __atomic_fetch_or(&taken, now, __ATOMIC_RELEASE);
-    cus_lock_give(&taking);
+    while (!is_up_to_date() && take_lock()) {
+        uint32_t now = __atomic_load_n(&seen, __ATOMIC_ACQUIRE);
+        for (unsigned i = 0; i < ROWS; i++)
+            if (now & ~taken & 1u << i)
+                take(i);
+        __atomic_fetch_or(&taken, now, __ATOMIC_RELEASE);
+        cus_lock_give(&taking);
+        __atomic_thread_fence(
+            __ATOMIC_SEQ_CST); /* what another one saw before it gave up is seen */
+    }
     errno = saved;
 }
 

@@ -25,7 +25,8 @@ const struct cus_preset_choice *cus_preset_choice_get(unsigned index);
 /* An object is loaded from this path. Any thread, also under the loader's lock: only compares. */
 void cus_preset_see(const char *path);
 /* Adds the rules of the presets that were chosen since the last call. Reads files, so the thread
- * holds no lock but perhaps the loader's. Keeps errno. */
+ * holds no lock but perhaps the loader's. Waits for another thread that does so for 0.1 s at most.
+ * Keeps errno. */
 void cus_preset_choose(void);
 /* Lists the chosen files that had a rule for a kernel that came, each with its library:
  * "nccl.conf (lib/libnccl.so.2), ...". False: none had, and `out` is "". */

@@ -41,8 +41,6 @@ void cus_news_drop(void) {
 
 static void ended(bool first, const char *name, const char *what, uint32_t ops) {
     enum cus_level level = first ? CUS_INFO : CUS_DEBUG;
-    if (!cus_log_on(level, "stream"))
-        return;
     char alone[64] = "";
     if (ops)
         snprintf(alone, sizeof alone, "; deferred ops that go out one by one: %u", ops);
@@ -51,12 +49,16 @@ static void ended(bool first, const char *name, const char *what, uint32_t ops) 
 }
 
 void cus_news_cut(const struct cus_tally *tally, enum cus_why why, uint32_t ops) {
+    if (!cus_log_on(CUS_INFO, "stream"))
+        return;
     tally = tally ? tally : &cus_tally_none;
     ended(__atomic_load_n(&tally->cuts[why], __ATOMIC_RELAXED) == 1, tally->name, cus_why_what(why),
           ops);
 }
 
 void cus_news_ended(unsigned cause, uint64_t n, uint32_t ops) {
+    if (!cus_log_on(CUS_INFO, "stream"))
+        return;
     const char *name = cus_trace_cause(cause);
     ended(n == 1 && !__atomic_exchange_n(&told[cause], true, __ATOMIC_RELAXED), name,
           cause < CUS_API_ROWS_MAX ? cus_call_what(name) : cus_cause_what(cause - CUS_API_ROWS_MAX),

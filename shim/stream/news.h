@@ -24,8 +24,9 @@ void cus_news_dropped(const struct cus_engine *engine, const struct cus_exec *ex
 void cus_news_cut(const struct cus_tally *tally, enum cus_why why, uint32_t ops);
 /* A run ended by a call or another cause, `n` times by now. */
 void cus_news_ended(unsigned cause, uint64_t n, uint32_t ops);
-/* The stream is let pass for so many ops; NULL, or why that ended early. Engine lock held. */
+/* The stream is let pass for so many ops. Engine lock held. */
 void cus_news_passes(const struct cus_engine *engine, uint64_t ops);
+/* Why that ended early. Engine lock held. */
 void cus_news_again(const struct cus_engine *engine, const char *why);
 /* Forgets what was told. For cus_engine_end. */
 void cus_news_drop(void);

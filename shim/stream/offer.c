@@ -4,7 +4,6 @@
  * with the engine's lock held and the engine's context current.
  */
 #include "shim/stream/offer.h"
-#include "shim/stream/news.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "shim/stream/deferred.h"
 #include "shim/stream/events.h"
 #include "shim/stream/graphs.h"
+#include "shim/stream/news.h"
 #include "shim/stream/ranges.h"
 #include "shim/stream/realtime.h"
 #include "shim/stream/registry.h"

@@ -16,6 +16,7 @@
 #include "tools/cli/bench.h"
 #include "tools/cli/library.h"
 #include "tools/cli/run.h"
+#include "tools/cli/temporary.h"
 
 enum { NAMES = 256, LIST = 16384, ARGUMENTS = 10 };
 
@@ -38,10 +39,8 @@ static void on_signal(int number) {
 
 static bool make_folder(void) {
     static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-    const char *base = getenv("TMPDIR");
-    snprintf(own.folder, sizeof own.folder, "%.200s/cusplice-bench.XXXXXX",
-             base && *base ? base : "/tmp");
-    if (!mkdtemp(own.folder)) {
+    if (!cli_temporary(own.folder, sizeof own.folder, "cusplice-bench.XXXXXX") ||
+        !mkdtemp(own.folder)) {
         cli_say("%s: no folder for a trace could be made there: %s", own.folder, strerror(errno));
         *own.folder = 0;
         return false;

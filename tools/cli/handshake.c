@@ -14,6 +14,7 @@
 #include "shim/base/file.h"
 #include "tools/cli/program.h"
 #include "tools/cli/run_table.h"
+#include "tools/cli/temporary.h"
 #include "tools/cli/verb.h"
 
 struct tally {
@@ -43,18 +44,14 @@ struct unmet {
 static char file[PATH_MAX];
 static char outer[PATH_MAX]; /* that of a launcher which started this one; "": none */
 
-/* The file's descriptor; -1: none can be made there. */
-static int make_in(const char *folder, const char *name) {
-    return (size_t)snprintf(file, sizeof file, "%s/%s", folder, name) < sizeof file ? mkstemp(file)
-                                                                                    : -1;
-}
-
 bool cli_handshake_begin(const char *folder) {
-    const char *temporary = getenv("TMPDIR"), *before = getenv("CUSPLICE_HANDSHAKE");
+    const char *before = getenv("CUSPLICE_HANDSHAKE");
     snprintf(outer, sizeof outer, "%s", before ? before : "");
-    int fd = folder ? make_in(folder, ".cusplice-XXXXXX") : -1;
-    if (fd < 0)
-        fd = make_in(temporary && *temporary == '/' ? temporary : "/tmp", "cusplice-XXXXXX");
+    int fd = -1;
+    if (folder && (size_t)snprintf(file, sizeof file, "%s/.cusplice-XXXXXX", folder) < sizeof file)
+        fd = mkstemp(file);
+    if (fd < 0 && cli_temporary(file, sizeof file, "cusplice-XXXXXX"))
+        fd = mkstemp(file);
     if (fd < 0) {
         *file = 0;
         unsetenv("CUSPLICE_HANDSHAKE"); /* an outer launcher's */

@@ -20,6 +20,7 @@
 #include "shim/stats/report.h"
 #include "tools/cli/run.h"
 #include "tools/cli/run_table.h"
+#include "tools/cli/temporary.h"
 
 static char taken[PATH_MAX];     /* an absolute path, by any option; "": none */
 static char named[PATH_MAX];     /* by --stats; "": none */
@@ -108,10 +109,8 @@ static void notice(void *context, const struct cus_setting *setting) {
 
 /* Reports that nobody asked to keep are shown and go. */
 static const char *make_temporary(void) {
-    const char *base = getenv("TMPDIR");
-    snprintf(temporary, sizeof temporary, "%s/cusplice-XXXXXX",
-             base && *base == '/' ? base : "/tmp");
-    if (strchr(temporary, '{') || strstr(temporary, "%p") || !mkdtemp(temporary))
+    if (!cli_temporary(temporary, sizeof temporary, "cusplice-XXXXXX") || strchr(temporary, '{') ||
+        strstr(temporary, "%p") || !mkdtemp(temporary))
         *temporary = 0;
     return temporary;
 }

@@ -20,6 +20,7 @@
 #include "tools/calibrate/calibrate.h"
 #include "tools/cli/library.h"
 #include "tools/cli/run.h"
+#include "tools/cli/temporary.h"
 #include "tools/cli/whatif.h"
 #include "tools/trace/beside.h"
 #include "tools/trace/clean.h"
@@ -350,13 +351,12 @@ static bool measure(void) {
     static char text[LINES];
     struct whatif_cost costs[ROUNDS], noises[ROUNDS];
     char library[PATH_MAX];
-    const char *temporary = getenv("TMPDIR");
     if (!cli_library_find(library, sizeof library))
         return false;
     char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
-    snprintf(found.folder, sizeof found.folder, "%s/cusplice-calibrate.XXXXXX",
-             temporary && *temporary ? temporary : "/tmp");
-    if (!preload || !mkdtemp(found.folder)) {
+    if (!preload ||
+        !cli_temporary(found.folder, sizeof found.folder, "cusplice-calibrate.XXXXXX") ||
+        !mkdtemp(found.folder)) {
         cli_say("calibrate: %s: %s", found.folder, strerror(errno));
         free(preload);
         return false;

@@ -24,6 +24,7 @@
 #include "tools/cli/outputs.h"
 #include "tools/cli/run_folder.h"
 #include "tools/cli/run_left.h"
+#include "tools/cli/temporary.h"
 
 static const char help[] =
     "Runs PROGRAM with libcusplice.so preloaded, for it and what it starts, and ends with its exit "
@@ -129,12 +130,11 @@ static bool remove_stats(const char *path) {
 static char stats_folder[PATH_MAX];
 
 static bool offer_stdout(void) {
-    const char *tmp = getenv("TMPDIR");
     static char path[PATH_MAX + 16];
-    snprintf(stats_folder, sizeof stats_folder, "%s/cusplice-stats-XXXXXX",
-             tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(stats_folder)) {
+    if (!cli_temporary(stats_folder, sizeof stats_folder, "cusplice-stats-XXXXXX") ||
+        !mkdtemp(stats_folder)) {
         cli_say("--stats -: no temporary folder: %s", strerror(errno));
+        *stats_folder = 0;
         return false;
     }
     snprintf(path, sizeof path, "%s/stats.json", stats_folder);

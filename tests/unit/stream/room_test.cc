@@ -1,6 +1,6 @@
 // Promise: while something runs, only graphs are built for which the driver's pools have room
 // (HAZARDS G5, G6). Other hazards delay building and destroying too (A16).
-#include "tests/unit/stream/adverse.h"
+#include "tests/unit/stream/room.h"
 
 #include <unistd.h>
 
@@ -17,47 +17,6 @@ namespace {
 
 using fake::Counters;
 using fake::driver;
-
-class Room : public Adverse {
-  protected:
-    // Steps of grids that no graph has been made for.
-    void Regrow(unsigned first) {
-        for (int round = 0; round < 4; round++)
-            for (unsigned grid : {first, first + 1, first + 2})
-                Steps(1, 0, grid);
-    }
-
-    // Steps beside a stream that is busy, of which no graph can be built; it rests behind them.
-    void WantRoom() {
-        Launch(0);
-        Sync();
-        no_room();
-        fake::Of(stream_)->busy = true;
-        Steps(8);
-        fake::Of(stream_)->busy = false;
-    }
-
-    static void AtEachInstantiation(void (*call)()) {
-        static decltype(driver().table.cuGraphInstantiateWithFlags) real;
-        static void (*first)();
-        real = driver().table.cuGraphInstantiateWithFlags;
-        first = call;
-        driver().table.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph graph,
-                                                        unsigned long long flags) {
-            first();
-            return real(exec, graph, flags);
-        };
-    }
-
-    // The host has waited for the stream, now and again.
-    template <typename Done> void WaitUntil(Done done) {
-        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-        for (int i = 0; i < 2000 && !done(); i++) {
-            EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
-            usleep(1000);
-        }
-    }
-};
 
 // Another thread begins a capture on the stream between the library's two questions. The second
 // one would spoil the capture, so that the capture begins behind it.
