@@ -63,7 +63,7 @@ void cus_preset_see(const char *path) {
             __atomic_fetch_or(&written, bit, __ATOMIC_RELAXED) & bit)
             continue;
         strncat(paths[i], last_parts(path, 2), sizeof paths[i] - 1);
-        __atomic_fetch_or(&seen, bit, __ATOMIC_SEQ_CST);
+        __atomic_fetch_or(&seen, bit, __ATOMIC_ACQ_REL);
     }
 }
 
@@ -76,10 +76,6 @@ static void take(unsigned row) {
     else if (cus_rules_add_preset(file, paths[row]))
         cus_log(CUS_INFO, "rules", "%s is loaded: the rules of preset %s hold", paths[row],
                 rows[row].preset);
-}
-
-static bool is_up_to_date(void) {
-    return __atomic_load_n(&seen, __ATOMIC_SEQ_CST) == __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
 }
 
 /* A thread inside a dlopen may hold the loader's lock. So no thread waits here without end for
@@ -95,18 +91,19 @@ static bool take_lock(void) {
 }
 
 void cus_preset_choose(void) {
-    if (is_up_to_date() || cus_options()->presets != CUS_PRESETS_AUTO)
+    uint32_t now = __atomic_load_n(&seen, __ATOMIC_ACQUIRE);
+    if (now == __atomic_load_n(&taken, __ATOMIC_ACQUIRE) ||
+        cus_options()->presets != CUS_PRESETS_AUTO)
         return;
     int saved = errno;
-    while (!is_up_to_date() && take_lock()) {
-        uint32_t now = __atomic_load_n(&seen, __ATOMIC_ACQUIRE);
+    while (now != __atomic_load_n(&taken, __ATOMIC_ACQUIRE) && take_lock()) {
         for (unsigned i = 0; i < ROWS; i++)
             if (now & ~taken & 1u << i)
                 take(i);
         __atomic_fetch_or(&taken, now, __ATOMIC_RELEASE);
         cus_lock_give(&taking);
-        __atomic_thread_fence(
-            __ATOMIC_SEQ_CST); /* what another one saw before it gave up is seen */
+        /* Written, so that a thread that adds a bit behind this finds the lock free. */
+        now = __atomic_fetch_or(&seen, 0, __ATOMIC_ACQ_REL);
     }
     errno = saved;
 }
