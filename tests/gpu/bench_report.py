@@ -116,8 +116,10 @@ def bounds_table(rows):
 def curve(library):
     """The learning curve of the last run, by the stats file: the first ten steps, of ten plain ones as the library estimates them, and the first step with the gain."""
     learning = (library or {}).get("learning") or {}
+    if not learning:
+        return ["", ""]
     percent, step = learning.get("first_ten_percent_of_plain"), learning.get("gain_at_step")
-    return [f"{percent} %" if percent else "", step or ""]
+    return [f"{percent} %" if percent else "-", step or "-"]
 
 
 def case_table(case):
@@ -166,7 +168,7 @@ def markdown(result, plots):
             "between the least and the greatest repetition. A column `a / b` divides the time of `a` by the time of `b`. For tokens a second it divides the",
             "rate of `b` by the rate of `a`, so less is better in all of these columns. Absolute times are facts about one machine and one hour.",
             "*First ten steps*: their time, of ten plain ones as the library estimates these (`learning` of the stats file). *Gain at step*: the first",
-            "step with nine tenths of the final gain.", ""]
+            "step with nine tenths of the final gain. `-`: there is none.", ""]
     for case in result["cases"]:
         out += [f"## {case['name']}", "", f"{case['title']} (Run {case['run'] + 1}, {case['seconds']:.0f} s.)", ""]
         out += case_table(case) if case["points"] else []
