@@ -258,8 +258,8 @@ def engine(book, folder, library, name, variants, turns, left):
                 book.take(name, named[result["variant"]], of_engine(result))
             book.write()
 
-    trial = Trial(argparse.Namespace(names=[name], deadline=max(10, left()), rounds=turns, ahead=3, variants=",".join(named), no_cfg=True, no_diagnose=True, set=[], patience=1.0,
-                             steps=0, lib=library, name=name, presets="", out=book.folder, cpu=False, site=None))
+    trial = Trial(try_all.arguments().parse_args([name, "--one-by-one", "--ahead", "3", "--no-diagnose", "--deadline", str(max(10, left())), "--rounds", str(turns),
+                                                  "--variants", ",".join(named), "--lib", library, "--name", name, "--out", book.folder]))
     trial.main()
     if not trial.results.get(name):
         raise FileNotFoundError("one of its packs is not there")

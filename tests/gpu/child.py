@@ -94,6 +94,7 @@ def yardstick(cpus):
 
 SETTLING = 8  # steps at the beginning of a turn that do not count: others had the caches meanwhile, and its threads may be on other CPUs
 over = threading.Event()  # of a program that takes turns: the others wait for theirs
+met = threading.Event()  # of one that waits for the others at the beginning of a part
 settling = 0  # steps that do not count, from now on
 
 
@@ -109,9 +110,18 @@ def ready(steps=False):
     `steps`: it will say where each of its steps has ended."""
     if os.environ.get(Turns.ASKED):
         if steps:
-            signal.signal(Turns.OVER, lambda *_: over.set())
-            signal.siginterrupt(Turns.OVER, False)
+            for number, event in ((Turns.OVER, over), (Turns.MET, met)):
+                signal.signal(number, lambda *_, event=event: event.set())
+                signal.siginterrupt(number, False)
         stop()
+
+
+def meet():
+    """For a program that was `ready` with `steps`, before each further part that it times: it waits until the others have come as far."""
+    if os.environ.get(Turns.ASKED):
+        met.clear()
+        while not met.is_set():
+            stop()
 
 
 def step_ended():
@@ -190,13 +200,15 @@ class Turns:
 
     ASKED = "TESTS_TURNS"  # in the environment of children that stop where they are `ready`
     OVER = signal.SIGUSR2  # to such a one: it is to stop behind its step
+    MET = signal.SIGUSR1  # with `meet`: the others have come as far
     TURN = 0.3  # seconds, where nothing else is said: many of the steps that are timed
-    STEP = 1  # seconds that one of them may take
+    STEP = 1  # seconds that one of them may take; two turns, where that is longer
 
     def __init__(self, n, ready, meet, turn=TURN):
         self.ready, self.meet, self.seconds, self.left, self.leaders = ready, meet, turn, n, []
         self.host_ms, self.seen = (), []
         self.begun = False  # each has stopped where it is ready
+        self.late = set()  # who was stopped in the midst of a step, and will stop at its end too
         self.changed = threading.Condition()
 
     def began(self, leader):
@@ -215,7 +227,8 @@ class Turns:
     def give(self):
         """Until all have ended. The yardsticks of all that while are in `seen`.
 
-        With `meet` a child that stops by itself has no turn until all have. It stops again and again until SIGUSR1 tells it that they have."""
+        With `meet` a child that stops by itself has no turn until all have. It stops again and again until SIGUSR1 tells it that they have.
+        Its own children do not hear of it: most would end of the signal."""
         with self.changed:
             self.changed.wait_for(lambda: len(self.leaders) == self.left)
         while not all(state(leader)[0] == "T" for leader in self.leaders):
@@ -226,7 +239,8 @@ class Turns:
             groups = {leader: group(leader) for leader in self.leaders}
             if waiting.issuperset(groups):
                 for leader in waiting:
-                    self.tell(leader, signal.SIGUSR1)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(leader, self.MET)
                 waiting.clear()
             with Settled(self) as best:
                 for leader, pids in groups.items():
@@ -237,14 +251,17 @@ class Turns:
 
     def turn(self, leader):
         """The leader if it stopped by itself."""
+        late = leader in self.late
+        self.late.discard(leader)
         self.tell(leader, signal.SIGCONT)
-        stopped = self.wait(leader, self.seconds, self.meet)
+        stopped = self.wait(leader, self.seconds, self.meet or late)
         if not stopped and state(leader)[0] != "T" and catches(leader, self.OVER):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(leader, self.OVER)
-            self.wait(leader, self.STEP, True)
+            if not self.wait(leader, max(self.STEP, 2 * self.seconds), True) and leader in self.leaders:
+                self.late.add(leader)
         self.tell(leader, signal.SIGSTOP)
-        return {leader} if stopped else set()
+        return {leader} if stopped and not late else set()
 
     def wait(self, leader, seconds, stops):
         """Until then, or its end, or (`stops`) until it stops. True: it has stopped."""

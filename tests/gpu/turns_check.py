@@ -105,6 +105,39 @@ jobs = [([sys.executable, "-c", MEETING, part, part], "plain", None) for part in
 first, second = (done.result["parts"] for done in runner.in_turn(jobs, 20, meet=True))
 assert min(first[1][0], second[1][0]) >= max(first[0][1], second[0][1]), (first, second)
 
+# The same by child.py itself, of programs that have children of their own: those end of no signal.
+PARTS = """import json, subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+from child import meet, ready, step_ended
+beside = subprocess.Popen(['sleep', '60'])
+ready(steps=True)
+parts = []
+for part in range(2):
+    if part:
+        meet()
+    begin = time.monotonic()
+    for _ in range(int(sys.argv[2])):
+        end = time.process_time() + 0.02
+        while time.process_time() < end:
+            pass
+        step_ended()
+    parts.append([begin, time.monotonic()])
+alive = beside.poll() is None
+beside.kill()
+print(json.dumps({'parts': parts, 'alive': alive}))
+"""
+jobs = [([sys.executable, "-c", PARTS, HERE, count], "plain", None) for count in ("10", "40")]
+found = [done.result for done in runner.in_turn(jobs, 30, meet=True)]
+first, second = (result["parts"] for result in found)
+assert min(first[1][0], second[1][0]) >= max(first[0][1], second[0][1]), (first, second)
+assert all(result["alive"] for result in found), found
+
+# One whose first step outlasts its turn stops behind it, which is no meeting: the other one waits for the end of its part.
+LONG = PARTS.replace("        step_ended()", "        time.sleep(float(sys.argv[3]) if _ == 0 else 0)\n        step_ended()")
+jobs = [([sys.executable, "-c", LONG, HERE, "10", first], "plain", None) for first in ("0", "1.6")]
+first, second = (done.result["parts"] for done in runner.in_turn(jobs, 30, meet=True))
+assert min(first[1][0], second[1][0]) >= max(first[0][1], second[0][1]), (first, second)
+
 # Whoever is killed takes the program that it runs along.
 ORPHAN = "import os, time; open(os.path.join(r'{0}', 'pid.new'), 'w').write(str(os.getpid())); os.rename(r'{0}/pid.new', r'{0}/pid'); time.sleep(60)"
 RUN = "import sys; sys.path.insert(0, r'{0}'); from child import Runner; Runner(r'{0}', r'{0}', r'{1}').run([sys.executable, '-c', {2!r}])"

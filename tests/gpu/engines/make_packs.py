@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_packs.py [--out DIR] NAME...: engines of others as archives of at most 60 MB each, from PyPI's wheels, for one GPU of compute capability 9.0.
+"""make_packs.py [--out DIR] NAME...: engines of others as archives of at most 45 MB each, from PyPI's wheels, for one GPU of compute capability 9.0.
 
 Wheels are downloaded by name and version, unpacked, stripped of what no run here needs, and in shared objects the device code of other GPUs is set to
 zeros: length, addresses and host code stay as they are, and zeros compress. What is packed is therefore not the untouched wheel: where a program does
@@ -32,6 +32,7 @@ PACKS = {
     'small-diffusers': (['diffusers==0.42.1'], '', '', 64),
     'warp': (['warp-lang==1.19.0'], r'tests/|\.usd$|\.nvdb$|warp-clang', '', 192),
     'ort': (['onnxruntime-gpu==1.31.1'], r'tensorrt\.so|/tools/|/quantization/|transformers/|libonnxruntime\.so', '', 192),
+    'xgboost': (['xgboost==3.4.1'], r'/include/|\.h$', '', 64),
     'vllm': (['vllm==0.25.1'], r'fa[23]_C|cpython-31[0134]|_qutlass_C|tests?/|_flashmla', '', 64),
     'vllmfa3': (['vllm==0.25.1'], '', 'fa3_C', 64),
     'vllmdeps': (VLLM_DEPS, r'/include/|tests?/|\.pyi$|\.h$|\.a$|\.safetensors$', '', 64),

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""try_all.py [options] NAME|@GROUP ...: programs of others, as they are and under cusplice, in turn; a table, and all of it in OUT/try.json (--out).
+"""try_all.py [options] NAME|@GROUP ...: programs of others, as they are and under cusplice, with their own graphs too, in turns; all of it in OUT/try.json.
 
-Each program is run plain, preloaded, plain, preloaded (--rounds 2), then with its preset where it has one. While one has the GPU the next one imports
-(--ahead 2). Packages are unpacked to a folder of the temporary directory from */NAME.tar.xz beside this file (make_packs.py) when first needed. A program whose preloaded result differs or that fails is
-run again in modes eager, observe and off, at the end."""
+All variants of a program (programs.py) are started at once. They import side by side, take the GPU one after the other to get ready, and then take turns of
+parts of a second on the CPUs that are fastest then: ../child.py. So ratios are of the same moments of the same machine. --one-by-one runs them one behind
+the other instead, whole, --rounds times. Packages are unpacked to a folder of the temporary directory from */NAME.tar.xz (make_packs.py) when first
+needed. A program whose preloaded result differs or that fails is run again in modes eager, observe and off, one by one, if there is time."""
 import argparse
 import concurrent.futures
+import contextlib
 import glob
 import hashlib
 import json
@@ -20,51 +22,16 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, '..')]
+
+import child as children  # noqa: E402
+import table  # noqa: E402
+from programs import GROUPS, MODES, PROGRAMS, own_word, preloads, unknown  # noqa: E402
+
 SITE = os.path.join(tempfile.gettempdir(), 'engines-site')
 PACKS = os.environ.get('ENGINES_PACKS', HERE)   # where make_packs.py wrote its archives, or folders with them
 SYS = []   # packs of system libraries, where some are needed
 OVER = {'vllmfa3': 'vllm'}   # packs that belong into another one's folder
-
-
-def entry(script, flag='', site=(), preset=None, env=None, libs=False, timeout=90):
-    return dict(script=script, flag=flag, site=list(site), preset=preset, env=env or {}, libs=libs, timeout=timeout)
-
-
-PROGRAMS = {
-    # PyTorch and JAX, where they are installed
-    'timm-effnet': entry('timm_effnet'), 'st-minilm': entry('st_minilm', preset='pytorch'), 'hf-whisper': entry('hf_whisper', preset='pytorch'),
-    'pyg-gat': entry('pyg_gat'), 'ode': entry('ode'), 'unet20': entry('unet20'), 'lstm100': entry('lstm100'),
-    'numpyro': entry('numpyro_mcmc', timeout=120), 'numpyro-nograph': entry('numpyro_mcmc', 'nograph', timeout=120),
-    # packed
-    'ct2-gpt2': entry('ct2', 'gpt2', ['ctranslate2'], env={'CUBLAS12': '1'}),
-    'warp-fluid': entry('warp_ex', 'fluid', ['warp']), 'warp-fluid-graph': entry('warp_ex', 'fluid-graph', ['warp']),
-    'openmm': entry('openmm_water', '', ['openmm'], libs=True), 'unet': entry('unet', '', ['small-diffusers']),
-    'ort': entry('ort_bert', '', ['ort'], libs=True), 'ort-graph': entry('ort_bert', 'graph', ['ort'], libs=True),
-    'vllm-eager': entry('vllm_llama', 'eager', ['vllm', 'vllmdeps', 'vllmfa3'], preset='vllm', timeout=240),
-    'vllm-graphs': entry('vllm_llama', 'graphs', ['vllm', 'vllmdeps', 'vllmfa3'], timeout=300),
-    'vllm-piecewise': entry('vllm_llama', 'piecewise', ['vllm', 'vllmdeps', 'vllmfa3'], timeout=300),
-    'vllm-full': entry('vllm_llama', 'piecewise-full', ['vllm', 'vllmdeps', 'vllmfa3'], timeout=300),
-    'vllm-mp': entry('vllm_llama', 'eager-mp', ['vllm', 'vllmdeps', 'vllmfa3'], timeout=240),
-    'vllm-b32': entry('vllm_llama', 'eager-b32', ['vllm', 'vllmdeps', 'vllmfa3'], preset='vllm', timeout=240),
-    'vllm-full-one': entry('vllm_llama', 'piecewise-full-one', ['vllm', 'vllmdeps', 'vllmfa3'], timeout=300),
-    'vllm-full-b32': entry('vllm_llama', 'piecewise-full-b32', ['vllm', 'vllmdeps', 'vllmfa3'], timeout=300),
-    'vllm-one': entry('vllm_llama', 'eager-one', ['vllm', 'vllmdeps', 'vllmfa3'], timeout=240),
-    'vllm-triton': entry('vllm_llama', 'eager-triton', ['vllm', 'vllmdeps'], preset='vllm', timeout=240),
-    'vllm-triton-one': entry('vllm_llama', 'eager-triton-one', ['vllm', 'vllmdeps'], timeout=240),
-    'vllm-triton-full': entry('vllm_llama', 'piecewise-full-triton', ['vllm', 'vllmdeps'], timeout=300),
-}
-for k in ('vllm-eager', 'vllm-b32', 'vllm-full-b32', 'vllm-full-one', 'vllm-graphs', 'vllm-piecewise', 'vllm-full', 'vllm-mp', 'vllm-one', 'vllm-triton', 'vllm-triton-one', 'vllm-triton-full'):
-    PROGRAMS[k]['stats_every'] = True
-GROUPS = {
-    'torch': ['timm-effnet', 'st-minilm', 'hf-whisper', 'pyg-gat', 'ode', 'unet20', 'lstm100'],
-    'jax': ['numpyro', 'numpyro-nograph'],
-    'engines': ['ct2-gpt2', 'openmm', 'unet'],
-    'warp': ['warp-fluid', 'warp-fluid-graph'],
-    'ort': ['ort', 'ort-graph'],
-    'vllm': ['vllm-eager', 'vllm-full', 'vllm-graphs', 'vllm-mp', 'vllm-one', 'vllm-piecewise'],
-    'vllm-triton': ['vllm-triton', 'vllm-triton-full', 'vllm-triton-one'],
-}
-GROUPS['all'] = list(PROGRAMS)
 
 
 def nvidia_libs():
@@ -146,8 +113,13 @@ class Trial:
         for k in list(env):
             if k.startswith('CUSPLICE') or k == 'LD_PRELOAD':
                 del env[k]
-        env.update({k: v for k, v in p['env'].items() if k != 'CUBLAS12'})
-        env['TRIAL_NAME'], env['TRIAL_FLAG'] = run.name, p['flag']
+        flag, own = p['own'][own_word(run.variant)] if own_word(run.variant) else (p['flag'], {})
+        for k, v in {**p['env'], **own}.items():
+            if v is not None and k != 'CUBLAS12':
+                env[k] = v
+            else:
+                env.pop(k, None)
+        env['TRIAL_NAME'], env['TRIAL_FLAG'] = run.name, flag
         env['TRIAL_LOCK'], env['TRIAL_MARK'] = self.lock, base + '.mark'
         env['PYTHONUNBUFFERED'] = '1'
         env['HF_HUB_OFFLINE'] = '1'
@@ -170,18 +142,21 @@ class Trial:
             paths.append(env['LD_LIBRARY_PATH'])
         if paths:
             env['LD_LIBRARY_PATH'] = ':'.join(paths)
-        if run.variant != 'plain':
+        words = preloads(run.variant)
+        if words:
             env['LD_PRELOAD'] = self.a.lib
             env['CUSPLICE_STATS'] = base + '.stats.%p.json'
             if p.get('stats_every'):
                 env['CUSPLICE_STATS_EVERY'] = '2'
-            if run.variant == 'cfg':
+            if 'cfg' in words:
                 env['CUSPLICE_CONFIG'] = os.path.join(self.a.presets, p['preset'] + '.conf')
-            elif run.variant == 'off':
+            if 'steps' in words:
+                env['CUSPLICE_CONFIG'] = os.path.join(HERE, p['steps'])
+            if 'off' in words:
                 env['CUSPLICE'] = 'off'
-            elif run.variant in ('eager', 'observe', 'full', 'verify'):
-                env['CUSPLICE_MODE'] = run.variant
-            if run.variant == 'verify':
+            for mode in set(words) & set(MODES):
+                env['CUSPLICE_MODE'] = mode
+            if 'verify' in words:
                 env['CUSPLICE_VERIFY_REPORT'] = base + '.verify.json'
             for s in self.a.set:
                 k, v = s.split('=', 1)
@@ -190,7 +165,7 @@ class Trial:
 
     def one(self, run):
         p = PROGRAMS[run.name]
-        base = os.path.join(self.work, '%s.%s.%d' % (run.name, run.variant, run.number))
+        base = self.base(run)
         result = {'variant': run.variant, 'rc': None}
         left = self.end - time.time()
         if left < 8:
@@ -233,25 +208,30 @@ class Trial:
         result.update(rc=rc, wall_s=round(time.time() - t0, 1))
         if why:
             result['why'] = why
-        text = open(base + '.out', errors='replace').read()
-        for line in reversed(text.splitlines()):
+        self.understand(result, base, open(base + '.out', errors='replace').read(), open(base + '.err', errors='replace').read())
+        return result
+
+    def understand(self, result, base, text, errors):
+        """What a run has said, and the library of it, into `result`."""
+        lines = []
+        for line in text.splitlines():
             if line.startswith('{"name"'):
                 try:
-                    result['line'] = json.loads(line)
-                    break
+                    lines.append(json.loads(line))
                 except ValueError:
                     pass
-        errors = open(base + '.err', errors='replace').read()
+        if lines:
+            result['line'], result['parts'] = lines[-1], {line.get('part') or '': line for line in lines}
         said = [s for s in errors.splitlines() if 'cusplice' in s.lower()]
         if said:
             result['said'] = [s[:300] for s in said[:20]]
-        if rc != 0 or 'line' not in result:
+        if result['rc'] != 0 or 'line' not in result:
             result['stderr'] = [s[:400] for s in (errors.splitlines() + (['--- stdout'] + text.splitlines()[-15:] if text else []))[-45:]]
         best = None
         for f in glob.glob(base + '.stats.*.json'):
             try:
                 d = json.load(open(f))
-            except ValueError:
+            except (OSError, ValueError):
                 continue
             n = sum(v for v in d.get('issued', {}).values() if isinstance(v, int))
             result['stats_files'] = result.get('stats_files', 0) + 1
@@ -264,7 +244,29 @@ class Trial:
                 result['verify'] = json.load(open(base + '.verify.json'))
             except ValueError:
                 pass
-        return result
+
+    def base(self, run):
+        return os.path.join(self.work, '%s.%s.%d' % (run.name, run.variant, run.number))
+
+    def in_turns(self, name, variants, number):
+        """All variants of a program at once, in turns: one result for each."""
+        p = PROGRAMS[name]
+        runs = [Run(name, v, number) for v in variants]
+        left = self.end - time.time()
+        if left < p['takes'] * self.a.patience:
+            return [{'variant': v, 'rc': None, 'why': 'no time left'} for v in variants]
+        runner = children.Runner(self.work, self.work, os.path.join(self.work, 'runner'), most=max(5, left - 4))
+        script = [sys.executable, '-W', 'ignore', os.path.join(HERE, 'progs', p['script'] + '.py')]
+        jobs = [(script, 'plain', self.environment(run, self.base(run))) for run in runs]
+        found = runner.in_turn(jobs, limit=(60 + p['timeout']) * self.a.patience, meet=p['parts'], native=False, turn=p['turn'])
+        results = []
+        for run, done in zip(runs, found):
+            result = {'variant': run.variant, 'rc': done.rc, 'wall_s': round(done.seconds, 1), 'turns': True, 'host_ms': [round(t, 3) for t in done.host_ms][-40:]}
+            if done.hung or done.unready:
+                result['why'] = 'hung, or the deadline' if done.hung else 'it ended before its turns'
+            self.understand(result, self.base(run), done.stdout or '', done.stderr or '')
+            results.append(result)
+        return results
 
     @staticmethod
     def kill(child):
@@ -273,73 +275,18 @@ class Trial:
         except (ProcessLookupError, PermissionError):
             pass
 
+    def whole(self):
+        return {'argv': sys.argv, 'machine': self.machine, 'lib': self.lib_hash, 'when': time.strftime('%Y-%m-%d'), 'seconds': round(time.time() - self.started, 1), 'results': self.results}
+
     def write(self):
-        text = json.dumps({'argv': sys.argv, 'machine': self.machine, 'lib': self.lib_hash, 'seconds': round(time.time() - self.started, 1), 'results': self.results})
+        text = json.dumps(self.whole())
         if len(text) > 15 << 20:
-            for runs in self.results.values():
-                for r in runs:
-                    r.pop('stats', None)
-            text = json.dumps({'argv': sys.argv, 'machine': self.machine, 'lib': self.lib_hash, 'stats': 'left out', 'results': self.results})
+            slim = {name: [{k: v for k, v in r.items() if k != 'stats'} for r in runs] for name, runs in self.results.items()}
+            text = json.dumps({**self.whole(), 'stats': 'left out', 'results': slim})
         path = os.path.join(self.out, self.a.name + '.json')
         with open(path + '.tmp', 'w') as f:
             f.write(text)
         os.replace(path + '.tmp', path)
-
-    def row(self, name):
-        runs = self.results[name]
-        good = lambda v: [r for r in runs if r['variant'] == v and r.get('rc') == 0 and 'line' in r]
-        plain, pre, cfg = good('plain'), good('pre'), good('cfg')
-        ms = lambda rs: [r['line']['ms_per_step'] for r in rs]
-        late = lambda rs: [r['line']['extra']['median_2nd_half_ms'] for r in rs]
-        mean = lambda xs: sum(xs) / len(xs)
-        ratio = lambda f, rs: '%.3f' % (mean(f(rs)) / mean(f(plain))) if rs and plain and mean(f(plain)) else '-'
-        hashes = lambda rs: [r['line']['hash'] for r in rs]
-        same = '-'
-        if plain:
-            p = set(hashes(plain))
-            same = ('plain same' if len(p) == 1 else 'PLAIN VARIES') if len(plain) > 1 else 'one plain'
-            others = pre + cfg
-            if others:
-                if set(hashes(others)) <= p:
-                    same += ', pre EQUAL'
-                elif len(p) == 1:
-                    same += ', pre DIFFERS'
-                else:
-                    same += ', pre other'
-                checks = [[x for x in r['line']['extra'].get('check', [])] for r in plain + others]
-                if any(set(hashes(others)) - p for _ in [0]) and all(checks) and len({len(c) for c in checks}) == 1:
-                    rel = lambda a, b: max(abs(x - y) / (abs(x) + 1e-12) for x, y in zip(a, b))
-                    same += ' (check: plain %.1e, pre %.1e)' % (max([rel(checks[0], c) for c in checks[1:len(plain)]] or [0]),
-                                                                max(rel(checks[0], c) for c in checks[len(plain):]))
-        parts = ['%-16s' % name, 'plain ' + ' '.join('%.4g' % x for x in ms(plain)), 'pre ' + ' '.join('%.4g' % x for x in ms(pre)),
-                 'ratio ' + ratio(ms, pre) + ' late ' + ratio(late, pre)]
-        if cfg:
-            parts.append('cfg ' + ratio(ms, cfg))
-        parts.append(same)
-        parts.append('rc ' + ' '.join('%s:%s%s' % (r['variant'][:3], r.get('rc'), '(' + r['why'] + ')' if r.get('why') else '') for r in runs if r.get('rc') != 0 or 'line' not in r)
-                     if any(r.get('rc') != 0 or 'line' not in r for r in runs) else 'rc 0')
-        for r in runs:
-            if r['variant'] == 'pre' and 'stats' in r:
-                s = r['stats']
-                issued = s.get('issued', {})
-                n = sum(v for v in issued.values() if isinstance(v, int))
-                parts.append('graphs %.1f%% of %d' % (100.0 * issued.get('in_graphs', 0) / n if n else 0, n))
-                top = lambda d: ' '.join('%s=%s' % kv for kv in sorted(((k, v) for k, v in d.items() if isinstance(v, int) and v), key=lambda kv: -kv[1])[:3])
-                parts.append('breaks: ' + top(s.get('breaks', {})))
-                parts.append('eager: ' + top(s.get('eager_by', {})))
-                if top(s.get('fallbacks', {})):
-                    parts.append('fallbacks: ' + top(s.get('fallbacks', {})))
-                break
-        print(' | '.join(parts), flush=True)
-        for r in runs:
-            if r.get('rc') not in (0,) and r.get('stderr'):
-                print('    %s: %s' % (r['variant'], r['stderr'][-1][:300]), flush=True)
-                break
-        for r in runs:
-            if r['variant'] not in ('plain', 'pre', 'cfg'):
-                line = r.get('line') or {}
-                print('    %s: rc %s ms %s hash %s%s' % (r['variant'], r.get('rc'), line.get('ms_per_step'), line.get('hash'),
-                                                     ' (plain ' + '/'.join(sorted(set(hashes(plain)))) + ')' if plain else ''), flush=True)
 
     def main(self):
         a = self.a
@@ -347,9 +294,6 @@ class Trial:
         for n in a.names or ['@torch']:
             names += GROUPS[n[1:]] if n.startswith('@') else [n]
         names = [n for i, n in enumerate(names) if n not in names[:i]]
-        bad = [n for n in names if n not in PROGRAMS]
-        if bad:
-            sys.exit('no such program: %s; there are %s' % (bad, ' '.join(PROGRAMS)))
         try:
             self.machine = subprocess.run(['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader'], capture_output=True, text=True, timeout=20).stdout.strip()
         except (OSError, subprocess.SubprocessError):
@@ -376,22 +320,43 @@ class Trial:
         print('%s; %d programs; unpacked in %.0f s%s' % (self.machine, len(names), time.time() - self.started, '; missing: %s' % missing if missing else ''), flush=True)
         if a.unpack:
             return
-        todo = queue.Queue()
-        left = {}
         for n in names:
             if any(s in missing for s in PROGRAMS[n]['site']) and not a.site:
                 print('%-16s skipped: %s' % (n, {s: missing[s] for s in PROGRAMS[n]['site'] if s in missing}), flush=True)
                 continue
             self.results[n] = []
-            runs = []
-            for k in range(a.rounds):
-                runs += [Run(n, v, k) for v in a.variants.split(',')]
-            if PROGRAMS[n]['preset'] and not a.no_cfg and 'pre' in a.variants:
-                runs.append(Run(n, 'cfg', 0))
-            left[n] = len(runs)
-            for r in runs:
-                todo.put(r)
-        shown = set()
+        try:
+            if a.one_by_one:
+                self.one_by_one([Run(n, v, k) for n in self.results for k in range(a.rounds or 2) for v in self.variants(n)])
+            else:
+                for n in self.results:
+                    for k in range(a.rounds or 1):
+                        self.results[n] += self.in_turns(n, self.variants(n), k)
+                        self.write()
+                    self.tell(n)
+            if not a.no_diagnose:
+                self.one_by_one([Run(n, v, 0) for n in self.results if table.suspect(self.results[n]) for v in ('eager', 'observe', 'off')])
+        finally:
+            for one in list(self.live):
+                self.kill(one)
+            self.write()
+        print('%.0f s' % (time.time() - self.started), flush=True)
+
+    def variants(self, name):
+        return self.a.variants.split(',') if self.a.variants else PROGRAMS[name]['variants']
+
+    def tell(self, name):
+        try:
+            print(table.text(name, self.results[name]), flush=True)
+        except Exception as e:   # all of it is in the file
+            print('%s: no row: %r' % (name, e), flush=True)
+
+    def one_by_one(self, runs):
+        """While one has the GPU the next ones import (--ahead); if only one runs at a time, on the CPUs that are fastest then."""
+        todo, left = queue.Queue(), {}
+        for run in runs:
+            todo.put(run)
+            left[run.name] = left.get(run.name, 0) + 1
 
         def work():
             while True:
@@ -399,72 +364,85 @@ class Trial:
                     run = todo.get_nowait()
                 except queue.Empty:
                     return
+                settled = children.Finished([], run.variant, {})
                 try:
-                    result = self.one(run)
+                    with children.Settled(settled) if self.a.ahead == 1 else contextlib.nullcontext():
+                        result = self.one(run)
+                    result['host_ms'] = [round(t, 3) for t in settled.host_ms]
                 except Exception as e:   # the driver's own fault: told, not fatal
                     result = {'variant': run.variant, 'rc': None, 'why': 'driver: %r' % e}
                 with self.guard:
                     self.results[run.name].append(result)
                     left[run.name] -= 1
-                    if left[run.name] <= 0:
-                        try:
-                            self.row(run.name)
-                        except Exception as e:
-                            print('%s: no row: %r' % (run.name, e), flush=True)
-                        if run.name not in shown and not a.no_diagnose:
-                            shown.add(run.name)
-                            rs = self.results[run.name]
-                            h = lambda v: {r['line']['hash'] for r in rs if r['variant'] == v and r.get('rc') == 0 and 'line' in r}
-                            failed = [r for r in rs if r['variant'] in ('pre', 'cfg') and r.get('rc') != 0 and r.get('why') not in ('deadline', 'no time left')]
-                            if h('plain') and (failed or (len(h('plain')) == 1 and h('pre') - h('plain'))):
-                                for v in ('eager', 'observe', 'off'):
-                                    left[run.name] += 1
-                                    todo.put(Run(run.name, v, 0))
+                    if not left[run.name]:
+                        self.tell(run.name)
                     try:
                         self.write()
                     except OSError as e:
                         print('not written: %r' % e, flush=True)
 
-        threads = [threading.Thread(target=work) for _ in range(max(1, a.ahead))]
-        try:
-            for t in threads:
-                t.start()
-                time.sleep(0.2)
-            for t in threads:
-                t.join()
-            work()   # what was put in when the others had gone
-        finally:
-            for child in list(self.live):
-                self.kill(child)
-            self.write()
-        print('%.0f s' % (time.time() - self.started), flush=True)
+        threads = [threading.Thread(target=work) for _ in range(max(1, self.a.ahead))]
+        for t in threads:
+            t.start()
+            time.sleep(0.2)
+        for t in threads:
+            t.join()
 
 
-if __name__ == '__main__':
+def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('names', nargs='*')
-    p.add_argument('--deadline', type=float, default=540, help='seconds, from the start')
-    p.add_argument('--rounds', type=int, default=2)
-    p.add_argument('--ahead', type=int, default=2, help='processes at a time, of which one has the GPU')
-    p.add_argument('--variants', default='plain,pre', help='of plain, pre, cfg, off, eager, observe, full, verify')
-    p.add_argument('--no-cfg', action='store_true')
+    p.add_argument('--deadline', type=float, default=540, help='seconds, from the start: no program begins that would not be over by then')
+    p.add_argument('--rounds', type=int, help='starts of each variant (1; one by one: 2)')
+    p.add_argument('--one-by-one', action='store_true', help='no turns: one run behind the other')
+    p.add_argument('--ahead', type=int, default=1, help='one by one: processes at a time, of which one has the GPU (1)')
+    p.add_argument('--variants', help='with , between them; those of each program unless given (programs.py)')
     p.add_argument('--no-diagnose', action='store_true')
     p.add_argument('--set', action='append', default=[], help='KEY=VALUE: a setting of cusplice for every preloaded run')
     p.add_argument('--patience', type=float, default=1.0, help='all limits times this')
     p.add_argument('--steps', type=int, default=0)
     p.add_argument('--lib', default=os.path.join(HERE, 'libcusplice.so'))
     p.add_argument('--name', default='try', help='OUT/NAME.json')
-    p.add_argument('--presets', default=os.path.join(HERE, '..', 'config', 'presets'), help='the folder of presets')
-    p.add_argument('--wrap', default='', help='a command in front of each run, such as harness/bench/noise with its options')
+    p.add_argument('--presets', default=os.path.join(HERE, '..', '..', '..', 'config', 'presets'), help='the folder of presets')
+    p.add_argument('--wrap', default='', help='a command in front of each run, such as harness/bench/noise with its options: one by one')
     p.add_argument('--unpack', action='store_true', help='only unpack what the programs need and is here')
+    p.add_argument('--merge', nargs='+', metavar='FILE', help='run nothing: one table of what these files hold; of a program in several, the last one that has results')
+    p.add_argument('--markdown', metavar='FILE', help='write the tables for ENGINES.md and README.md there; - is the terminal')
     p.add_argument('--out')
     p.add_argument('--cpu', action='store_true', help='dry run without a GPU')
     p.add_argument('--site', help='a folder with all packages (dry run)')
     p.add_argument('--list', action='store_true')
+    return p
+
+
+def main():
+    p = arguments()
     a = p.parse_args()
-    a.lib = os.path.abspath(a.lib)
+    a.lib, a.presets = os.path.abspath(a.lib), os.path.abspath(a.presets)
+    a.one_by_one = a.one_by_one or bool(a.wrap)
     if a.list:
         for g, v in GROUPS.items():
             print('@' + g, ' '.join(v))
+        for n, one in PROGRAMS.items():
+            print('%-14s about %d s: %s; %s' % (n, one['takes'], one['what'], ', '.join(one['variants'])))
+        return
+    for name in a.names:
+        if name.lstrip('@') not in (GROUPS if name.startswith('@') else PROGRAMS):
+            p.error(f'no program {name}; there are {", ".join(PROGRAMS)}, and groups @{", @".join(GROUPS)}')
+    if a.variants:
+        for name in a.names:
+            for one in GROUPS[name[1:]] if name.startswith('@') else [name]:
+                for wrong in filter(None, (unknown(one, v) for v in a.variants.split(','))):
+                    p.error(wrong)
+    if a.merge:
+        tries = [json.load(open(f)) for f in a.merge]
     else:
-        Trial(a).main()
+        trial = Trial(a)
+        trial.main()
+        tries = [trial.whole()]
+    if a.merge or a.markdown:
+        table.write(a.markdown or '-', tries)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,8 +1,7 @@
-"""vLLM, offline, a small Llama with random weights, greedy, eight requests of different lengths.
-TRIAL_FLAG, words joined by '-': eager (default: enforce_eager), graphs (vLLM's own: torch.compile and FULL_AND_PIECEWISE), piecewise (PIECEWISE graphs,
-by torch.compile), full (with piecewise: FULL_DECODE_ONLY, no torch.compile), mp (the engine in a process of its own, as it is by default), triton (Triton attention; else FlashAttention 3 where that library was
-carried), one (one request), b32 (32 requests)."""
-import json
+"""vLLM, offline, a small Llama with random weights, greedy: 1, 8 and 32 requests of different lengths, one behind the other in one start.
+TRIAL_FLAG, words joined by '-'. eager: enforce_eager; none or compiled, then none, piecewise, full_decode_only or full_and_piecewise: graphs of its own, without and with torch.compile
+(without, PIECEWISE wants VLLM_USE_BREAKABLE_CUDAGRAPH=1). mp: the engine in a process of its own, as it is by default. triton: Triton attention; else FlashAttention 3
+where that library was carried. b1, b8, b32: only these."""
 import os
 import tempfile
 import time
@@ -23,6 +22,7 @@ import trial
 
 HOME = os.path.join(os.environ.get('TRIAL_CACHE', os.path.join(tempfile.gettempdir(), 'engines-cache')), 'vllm-llama')
 TOKENS = 48
+BATCHES = [n for n in (1, 8, 32) if 'b%d' % n in FLAGS] or [1, 8, 32]
 
 
 def make():
@@ -37,37 +37,51 @@ def make():
     model.to(torch.bfloat16).save_pretrained(HOME)
 
 
+def graphs():
+    """What the flags ask of vLLM."""
+    if FLAGS[0] == 'eager':
+        return {'enforce_eager': True}
+    return {'enforce_eager': False, 'compilation_config': {'mode': 3 if FLAGS[0] == 'compiled' else 0, 'cudagraph_mode': FLAGS[1].upper()}}
+
+
 def main():
     trial.begin()
     if not os.path.exists(os.path.join(HOME, 'config.json')):
         make()
-    more = {}
-    if 'graphs' in FLAGS:
-        more['enforce_eager'] = False
-    elif 'piecewise' in FLAGS:
-        more['enforce_eager'] = False
-        more['compilation_config'] = {'mode': 0, 'cudagraph_mode': 'FULL_DECODE_ONLY'} if 'full' in FLAGS else {'cudagraph_mode': 'PIECEWISE'}
-    else:
-        more['enforce_eager'] = True
+    more = graphs()
     if 'triton' in FLAGS:
         more['attention_backend'] = 'TRITON_ATTN'
     begun = time.time()
-    engine = LLM(model=HOME, skip_tokenizer_init=True, dtype='bfloat16', max_model_len=512, max_num_seqs=32, gpu_memory_utilization=0.3,
-                 num_gpu_blocks_override=1024, seed=0, enable_prefix_caching=False, disable_log_stats=True, **more)
-    started = time.time() - begun
-    free, total = torch.cuda.mem_get_info()
-    count = 1 if 'one' in FLAGS else 32 if 'b32' in FLAGS else 8
-    prompts = [[{'prompt_token_ids': [(7 * k + 31 * j + 11 * r) % 3900 + 3 for j in range(12 + 5 * r)]} for r in range(count)] for k in range(4)]
+    # A tenth of the memory: the variants are all there at once, and vLLM looks whether as much is free.
+    engine = LLM(model=HOME, skip_tokenizer_init=True, dtype='bfloat16', max_model_len=512, max_num_seqs=32, gpu_memory_utilization=0.1, num_gpu_blocks_override=1280,
+                 seed=0, enable_prefix_caching=False, disable_log_stats=True, **more)
+    made = time.time() - begun
+    asked = engine.llm_engine.vllm_config
     want = SamplingParams(temperature=0, max_tokens=TOKENS, min_tokens=TOKENS, ignore_eos=True, detokenize=False, logprobs=1)
+    times = []   # of each step of the engine
+    inner = engine.llm_engine.step
 
-    def step(i, h):
-        for out in engine.generate(prompts[i % 4], want, use_tqdm=False):
-            one = out.outputs[0]
-            h.add([int(t) for t in one.token_ids])
-            h.add([sorted((int(t), round(p.logprob, 4)) for t, p in at.items()) for at in one.logprobs])
+    def timed():
+        t = time.perf_counter()
+        out = inner()
+        times.append((time.perf_counter() - t) * 1e3)
+        return out
 
-    trial.run(step, 16, warmup=3, sync=lambda: None, per_step=TOKENS,
-              extra={'version': vllm.__version__, 'start_s': round(started, 1), 'used_mib': (total - free) >> 20, 'flags': FLAGS, 'requests': count, 'env': {k: v for k, v in os.environ.items() if k.startswith('VLLM_')}})
+    engine.llm_engine.step = timed
+    for count in BATCHES:
+        prompts = [[{'prompt_token_ids': [(7 * k + 31 * j + 11 * r) % 3900 + 3 for j in range(12 + 5 * r)]} for r in range(count)] for k in range(4)]
+
+        def step(i, h):
+            for out in engine.generate(prompts[i % 4], want, use_tqdm=False):
+                one = out.outputs[0]
+                h.add([int(t) for t in one.token_ids])
+                h.add([sorted((int(t), round(p.logprob, 4)) for t, p in at.items()) for at in one.logprobs])
+
+        del times[:]
+        trial.run(step, 12, warmup=2, sync=lambda: None, per_step=TOKENS, part='b%d' % count,
+                  extra=lambda: {'version': vllm.__version__, 'made_s': round(made, 1), 'flags': FLAGS, 'requests': count, 'first10_ms': round(sum(times[1:11]), 3),
+                                 'curve': [round(t, 3) for t in times[:60]], 'mode': [str(asked.compilation_config.mode), str(asked.compilation_config.cudagraph_mode)],
+                                 'env': {k: v for k, v in os.environ.items() if k.startswith('VLLM_')}})
 
 
 if __name__ == '__main__':

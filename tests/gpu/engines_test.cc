@@ -1,0 +1,69 @@
+/*
+ * Promise: engines/try_all.py runs the variants of a program in turns and compares what they come
+ * to; a variant that fails or differs is said, nothing begins after the deadline, and several files
+ * make one table. Its program `busy` needs no GPU, and any object stands in for the library.
+ */
+#include "tests/gpu/stand_ins.h"
+
+namespace {
+
+class Engines : public StandIns {
+  protected:
+    int Try(const std::string &arguments) {
+        std::string command = "cd tests/gpu/engines && PATH=" + dir_ + "/bin:$PATH " + with_ +
+                              " TMPDIR=" + dir_ + " python3 try_all.py --cpu --lib " + dir_ +
+                              "/carry/libcusplice.so --out " + dir_ + "/out " + arguments + " > " +
+                              dir_ + "/log 2>&1";
+        return WEXITSTATUS(std::system(command.c_str()));
+    }
+
+    std::string with_;
+};
+
+TEST_F(Engines, VariantsTakeTurnsAndAreCompared) {
+    ASSERT_EQ(Try("busy --steps 40 --name one --markdown " + dir_ + "/one.md"), 0) << Read("log");
+    std::string table = Read("one.md");
+    EXPECT_NE(table.find("| busy | no GPU"), std::string::npos) << table << Read("log");
+    EXPECT_NE(table.find("| equal, one run |"), std::string::npos) << table;
+    EXPECT_NE(Read("out/one.json").find("\"turns\": true"), std::string::npos);
+    EXPECT_NE(Read("out/one.json").find("\"host_ms\": ["), std::string::npos);
+}
+
+TEST_F(Engines, OneByOne) {
+    ASSERT_EQ(Try("busy --steps 20 --one-by-one --rounds 2"), 0) << Read("log");
+    EXPECT_NE(Read("log").find(", equal |"), std::string::npos) << Read("log");
+}
+
+TEST_F(Engines, OtherResultsAndFailuresAreSaid) {
+    with_ = "TRIAL_BUSY=differs";
+    ASSERT_EQ(Try("busy --steps 20 --markdown -"), 0) << Read("log");
+    EXPECT_NE(Read("log").find("**differ**"), std::string::npos) << Read("log");
+    EXPECT_NE(Read("log").find("busy             observe: "), std::string::npos) << Read("log");
+    with_ = "TRIAL_BUSY=fails";
+    ASSERT_EQ(Try("busy --steps 20 --no-diagnose --markdown -"), 0) << Read("log");
+    EXPECT_NE(Read("log").find("- busy pre: rc 3"), std::string::npos) << Read("log");
+}
+
+TEST_F(Engines, NothingBeginsThatWouldOutlastTheDeadline) {
+    ASSERT_EQ(Try("busy --deadline 9"), 0) << Read("log");
+    EXPECT_NE(Read("log").find("no time left"), std::string::npos) << Read("log");
+}
+
+TEST_F(Engines, FilesAreMerged) {
+    ASSERT_EQ(Try("busy --steps 20 --name one"), 0) << Read("log");
+    ASSERT_EQ(Try("busy --deadline 1 --name two"), 0) << Read("log");
+    std::string files = dir_ + "/out/one.json " + dir_ + "/out/two.json";
+    ASSERT_EQ(Try("--merge " + files), 0) << Read("log");
+    EXPECT_NE(Read("log").find("| busy | no GPU"), std::string::npos) << Read("log");
+    EXPECT_EQ(Read("log").find("no time left"), std::string::npos) << Read("log");
+}
+
+TEST_F(Engines, NamesAndVariantsAreChecked) {
+    EXPECT_EQ(Try("no-such-thing"), 2);
+    EXPECT_EQ(Try("busy --variants plain,cfg"), 2);
+    EXPECT_NE(Read("log").find("busy has no cfg"), std::string::npos) << Read("log");
+    EXPECT_EQ(Try("--list"), 0);
+    EXPECT_NE(Read("log").find("vllm-compiled"), std::string::npos);
+}
+
+} // namespace
