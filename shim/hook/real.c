@@ -13,10 +13,12 @@
 #include <errno.h>
 #include <link.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "shim/base/hazard.h"
 #include "shim/base/log.h"
 #include "shim/base/mem.h"
+#include "shim/base/pays.h"
 #include "shim/hook/elf.h"
 #include "shim/hook/handshake.h"
 #include "shim/hook/loader.h"
@@ -135,6 +137,20 @@ static void *chained(const struct real *real, unsigned row) {
     return real->others.behind[row] ? real->others.behind[row] : real->own[row];
 }
 
+/* Stands for a launch in a build for ablation that makes none (base/pays.def). */
+static unsigned no_launch(void) {
+    return CUDA_SUCCESS;
+}
+
+/* What the hook of a row calls. */
+static void *called(unsigned row, void *function) {
+    if (!function)
+        return (void *)lacking;
+    bool launches =
+        !CUS_PAYS(LAUNCHES) && strncmp(cus_api_rows[row].name, "cuLaunchKernel", 14) == 0;
+    return launches ? (void *)no_launch : function;
+}
+
 bool cus_real_is_launch(unsigned row) {
     return cus_api_rows[row].kind == CUS_CLASS_OP || cus_api_rows[row].act == CUS_ACT_COUNT;
 }
@@ -154,8 +170,7 @@ static void fill(struct real *real) {
                 real->before_path = object.path;
             }
         }
-        __atomic_store_n(&cus_real_functions[row], function ? function : (void *)lacking,
-                         __ATOMIC_RELAXED);
+        __atomic_store_n(&cus_real_functions[row], called(row, function), __ATOMIC_RELAXED);
     }
     sort(real->sorted, real->rows);
 }

@@ -35,6 +35,7 @@ def rows():
     """The rows of pays.def, and the same with one word for those that begin with it."""
     with open(TABLE) as f:
         names = re.findall(r'^PAYS\(\w+, "(\w+)"', f.read(), re.M)
+    names.remove("launches")  # without them results are wrong: try_all.py has them as variant `floor`
     first = [name.split("_")[0] for name in names]
     return names, list(dict.fromkeys(word if first.count(word) > 1 else name for name, word in zip(names, first)))
 

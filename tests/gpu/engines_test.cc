@@ -44,6 +44,20 @@ TEST_F(Engines, OtherResultsAndFailuresAreSaid) {
     EXPECT_NE(Read("log").find("- busy pre: rc 3"), std::string::npos) << Read("log");
 }
 
+/* The stand-in for the ablation library does nothing, so its time is the plain one. */
+TEST_F(Engines, WithoutLaunchesIsAColumn) {
+    ASSERT_EQ(Try("busy --steps 20 --variants plain,pre,floor --markdown " + dir_ + "/one.md"), 0)
+        << Read("log");
+    double tenth = 0, floor = 0;
+    std::string table = Read("one.md"), row = table.substr(table.find("| busy | no GPU"));
+    ASSERT_EQ(sscanf(row.c_str(), "| busy | %*[^|] | %*[^|] | %*[^|] | %*[^|] | %lf | %lf |", &tenth,
+                     &floor),
+              2)
+        << table;
+    EXPECT_GT(floor, 0.1) << table;
+    EXPECT_EQ(table.find("busy floor"), std::string::npos) << "it has no row";
+}
+
 TEST_F(Engines, NothingBeginsThatWouldOutlastTheDeadline) {
     ASSERT_EQ(Try("busy --deadline 9"), 0) << Read("log");
     EXPECT_NE(Read("log").find("no time left"), std::string::npos) << Read("log");

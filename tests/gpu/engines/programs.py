@@ -1,7 +1,8 @@
 """The programs that try_all.py runs, in groups, and the variants of each.
 
 A variant is words with + between them: `own` or `own-...` is the program with graphs of its own, `pre` is preloaded, `cfg` preloaded with the program's
-preset, `steps` with a file beside this one that has a [step] section too, and a word of MODES is preloaded in that mode. `plain` is none of these."""
+preset, `steps` with a file beside this one that has a [step] section too, and a word of MODES is preloaded in that mode. `plain` is none of these.
+`floor` is preloaded with the library for ablation, and no kernel is launched: the results are wrong, and the time is what the program takes beside its launches."""
 
 MODES = ('eager', 'observe', 'piecewise', 'full', 'full_and_piecewise', 'full_decode_only', 'verify')
 VLLM = ['vllm', 'vllmdeps', 'vllmfa3']
@@ -18,7 +19,7 @@ def entry(script, flag='', what='', site=(), preset=None, own=None, variants=Non
 
 
 def vllm(flag, what, variants, own=None, fa3=True, takes=200, **more):
-    return entry('vllm_llama', flag, what, VLLM if fa3 else VLLM[:2], preset='vllm', own=own, variants=variants, env=NO_NET, timeout=240, takes=takes, turn=1.5, parts=True,
+    return entry('vllm_llama', flag, what, VLLM if fa3 else VLLM[:2], preset='vllm', own=own, variants=variants, env=NO_NET, timeout=240, takes=takes, turn=0.5, parts=True,
                  steps='vllm_steps.conf', **more)
 
 
@@ -94,6 +95,6 @@ def unknown(name, variant):
     for word in variant.split('+'):
         if word == 'cfg' and not program['preset'] or word == 'steps' and not program['steps'] or word.startswith('own') and word not in program['own']:
             return f'{name} has no {word}'
-        if word not in ('plain', 'pre', 'cfg', 'steps', 'off', *MODES) and not word.startswith('own'):
+        if word not in ('plain', 'pre', 'cfg', 'steps', 'off', 'floor', *MODES) and not word.startswith('own'):
             return f'{word} is no variant'
     return None

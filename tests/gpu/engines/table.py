@@ -4,8 +4,11 @@ import sys
 
 from programs import PROGRAMS, own_word, preloads
 
-HEAD = ['program', 'what it is', 'launches', 'plain ms', 'preloaded ms', 'ratio', 'fastest tenth', 'first ten', 'whole run', 'start-up s', 'GPU MiB', '/ own graphs', 'in graphs',
-        'results', 'what ended runs']
+HEAD = ['program', 'what it is', 'launches', 'plain ms', 'preloaded ms', 'fastest tenth', 'without launches', 'median', 'first ten', 'whole run', 'start-up s', 'GPU MiB',
+        '/ own graphs', 'in graphs', 'results', 'what ended runs']
+
+
+ASIDE = ('eager', 'observe', 'off', 'floor')  # variants that have no row in the first table
 
 
 def ended(run):
@@ -81,14 +84,14 @@ def rows(name, runs):
         for variant in variants:
             over = own_word(variant) or 'plain'
             base, mine = lines(runs, over, part), lines(runs, variant, part)
-            if not preloads(variant) or not mine or variant in ('eager', 'observe', 'off'):
+            if not preloads(variant) or not mine or variant in ASIDE:
                 continue
             stats = next((r['stats'] for r in runs if r['variant'] == variant and 'stats' in r), {})
             launches, inside = share(stats)
             best = min((f for f in (figure(own, 'ms') for own in owns) if f), default=None)
             found.append({
                 'program': name, 'part': part, 'variant': variant, 'over': over, 'launches': launches, 'plain': figure(base, 'ms'), 'pre': figure(mine, 'ms'),
-                'ratio': ratio(mine, base, 'ms'), 'p10': ratio(mine, base, 'p10'), 'first10': (figure(mine, 'first10_ms'), figure(base, 'first10_ms')),
+                'ratio': ratio(mine, base, 'ms'), 'p10': ratio(mine, base, 'p10'), 'floor': ratio(lines(runs, 'floor', part), base, 'p10') if over == 'plain' else None, 'first10': (figure(mine, 'first10_ms'), figure(base, 'first10_ms')),
                 'whole': ratio(mine, base, 'whole_s'), 'start': (figure(mine, 'start_s'), figure(base, 'start_s')), 'mib': (figure(mine, 'own_mib'), figure(base, 'own_mib')),
                 'own': figure(mine, 'ms') / best if best and not own_word(variant) else None, 'share': inside / launches if launches else None,
                 'results': equal(base, mine), 'breaks': breaks(stats)})
@@ -111,7 +114,7 @@ def label(row):
 def cells(row):
     what = PROGRAMS[row['program']]['what'] if row['program'] in PROGRAMS else ''
     first = pair(row['first10'], '%.4g')
-    return [label(row), what, row['launches'], shown(row['plain'], '%.4g'), shown(row['pre'], '%.4g'), shown(row['ratio']), shown(row['p10']), first, shown(row['whole']),
+    return [label(row), what, row['launches'], shown(row['plain'], '%.4g'), shown(row['pre'], '%.4g'), shown(row['p10']), shown(row['floor']), shown(row['ratio']), first, shown(row['whole']),
             pair(row['start'], '%.1f'), pair(row['mib'], '%d'), shown(row['own']), '-' if row['share'] is None else '%.1f %%' % (100 * row['share']), row['results'], row['breaks']]
 
 
@@ -135,7 +138,7 @@ def owns_alone(name, runs):
 def suspect(runs):
     """Whether a preloaded variant failed, or came to another result than plain runs that agree."""
     plain = {r['line']['hash'] for r in runs if r['variant'] == 'plain' and ended(r)}
-    others = [r for r in runs if preloads(r['variant']) and r.get('why') not in ('no time left', 'deadline')]
+    others = [r for r in runs if preloads(r['variant']) and r['variant'] != 'floor' and r.get('why') not in ('no time left', 'deadline')]
     failed = [r for r in others if r.get('rc') not in (0, None)]
     other = {r['line']['hash'] for r in others if ended(r) and not own_word(r['variant'])} - plain
     return bool(plain and (failed or len(plain) == 1 and other))
@@ -153,7 +156,7 @@ def text(name, runs):
     for r in runs:
         if not ended(r):
             said.append('%-16s %s: rc %s %s: %s' % (name, r['variant'], r.get('rc'), r.get('why') or '', (r.get('stderr') or ['-'])[-1][:300]))
-        elif r['variant'] in ('eager', 'observe', 'off'):
+        elif r['variant'] in ASIDE:
             said.append('%-16s %s: %s ms, hash %s' % (name, r['variant'], r['line']['ms_per_step'], r['line']['hash']))
     return '\n'.join(said) or '%-16s nothing' % name
 
@@ -176,9 +179,9 @@ def document(tries):
     lost = [(name, r) for name, runs in results.items() for r in runs if not ended(r)]
     if lost:
         out += ['Did not run:', ''] + ['- %s %s: rc %s, %s' % (name, r['variant'], r.get('rc'), r.get('why') or (r.get('stderr') or ['-'])[-1][:200]) for name, r in lost] + ['']
-    judged = sorted((row for row in found if row['ratio'] and row['program'] != 'busy'), key=lambda row: row['ratio'])
+    judged = sorted((row for row in found if row['p10'] and row['program'] != 'busy'), key=lambda row: row['p10'])
     short = lambda some: markdown(['program', 'divided by the time of', 'ratio', 'results'],
-                                  [[label(row), 'the plain program' if row['over'] == 'plain' else 'the same with its own graphs', shown(row['ratio']), row['results']] for row in some])
+                                  [[label(row), 'the plain program' if row['over'] == 'plain' else 'the same with its own graphs', shown(row['p10']), row['results']] for row in some])
     worst = [row for row in judged[5:][-5:]]
     out += ['For README.md, the five best:', '', short(judged[:5]), 'and the five worst:', '', short(worst)]
     slow = [row for row in found if row['whole'] and row['whole'] > 1.01 and row['program'] != 'busy']

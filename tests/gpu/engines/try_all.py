@@ -154,6 +154,9 @@ class Trial:
                 env['CUSPLICE_CONFIG'] = os.path.join(HERE, p['steps'])
             if 'off' in words:
                 env['CUSPLICE'] = 'off'
+            if 'floor' in words:
+                env['LD_PRELOAD'] = os.path.join(os.path.dirname(self.a.lib), 'libcusplice-ablation.so')
+                env['CUSPLICE_MODE'], env['CUSPLICE_WITHOUT'] = 'eager', 'launches'
             for mode in set(words) & set(MODES):
                 env['CUSPLICE_MODE'] = mode
             if 'verify' in words:
