@@ -450,3 +450,109 @@ int sc_run_fork_free(struct sc *sc) {
     sc_digest(sc);
     return 0;
 }
+
+/* A step of molecular dynamics on the legacy stream: one event forks b and joins it again. Now and
+ * then a list is made anew in front of b's work, random numbers in front of a's, and an energy is
+ * worked out between. */
+static void move(struct forks *f, unsigned turn, bool energy) {
+    struct sc *sc = f->sc;
+    sc_forks_chain(f, f->a, f->y, turn);
+    sc_forks_order(f, f->a, f->e[0], f->b);
+    if (turn % 11 == 5) {
+        sc_add(sc, f->b, f->w, (int)turn, FORK_N);
+        sc_forks_sum(f, f->b, f->w);
+    }
+    sc_copy(sc, f->b, f->z, f->x, FORK_N);
+    for (unsigned i = 0; i < 6; i++) {
+        sc_forks_chain(f, f->b, f->z, turn + i);
+        if (energy && i == 3) {
+            sc_forks_sum(f, f->b, f->z);
+        }
+    }
+    OK(sc->cu.EventRecord(f->e[0], f->b));
+    sc_forks_chain(f, f->a, f->y, turn + 2);
+    sc_forks_chain(f, f->a, f->y, turn + 3);
+    if (turn % 32 == 7) { /* two records that nothing orders: the later call counts */
+        OK(sc->cu.EventRecord(f->e[3], f->a));
+        sc_forks_order(f, f->b, f->e[3], f->c);
+        sc_copy(sc, f->c, f->v, f->z, FORK_N);
+    }
+    OK(sc->cu.StreamWaitEvent(f->a, f->e[0], 0));
+    if (!energy) {
+        if (turn % 4 == 1) {
+            sc_fill(sc, f->a, f->y, turn, FORK_N / 4);
+        }
+        sc_forks_behind(f, turn);
+    }
+}
+
+/* Behind it the host waits for a copy on c, which is never joined. */
+static void dynamics(struct forks *f, unsigned *out, unsigned step) {
+    struct sc *sc = f->sc;
+    move(f, step, step % 20 == 19);
+    sc_forks_sum(f, f->a, f->y);
+    sc_forks_order(f, f->a, f->e[1], f->c);
+    OK(sc->cu.MemcpyDtoHAsync(out, f->sum, 8, f->c));
+    OK(sc->cu.EventRecord(f->e[2], f->c));
+    OK(sc->cu.EventSynchronize(f->e[2]));
+}
+
+/* The legacy stream waits before it is waited for, and the program sets up its pool: neither is in
+ * the way of forks. */
+int sc_run_fork_legacy(struct sc *sc) {
+    struct forks f;
+    CUmemoryPool pool;
+    uint64_t seen = 0, kept = 1 << 20;
+    sc_forks_start(sc, &f);
+    unsigned *out = sc_pinned(sc, "out", 8);
+    f.a = NULL;
+    OK(sc->cu.DeviceGetDefaultMemPool(&pool, 0));
+    OK(sc->cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept));
+    sc_forks_chain(&f, f.b, f.z, 1);
+    sc_forks_order(&f, f.b, f.e[4], f.a);
+    for (unsigned step = 0; step < sc_steps(sc, 60); step++) {
+        dynamics(&f, out, step);
+        seen = sc_hash(seen, out, 8);
+    }
+    sc_say(sc, "seen: %016llx", (unsigned long long)seen);
+    sc_digest(sc);
+    return 0;
+}
+
+/* A call of a library that forks b, joins it, and makes it wait for a at the end already. */
+static void library_call(struct forks *f, unsigned salt) {
+    sc_forks_chain(f, f->a, f->x, salt);
+    sc_forks_order(f, f->a, f->e[0], f->b);
+    sc_copy(f->sc, f->b, f->z, f->x, FORK_N);
+    sc_forks_chain(f, f->a, f->y, salt + 1);
+    sc_forks_chain(f, f->b, f->z, salt + 2);
+    sc_forks_order(f, f->b, f->e[0], f->a);
+    sc_forks_order(f, f->a, f->e[0], f->b);
+    sc_forks_behind(f, salt);
+    for (unsigned i = 0; i < 4; i++) {
+        sc_forks_chain(f, f->a, f->x, salt + i);
+    }
+}
+
+int sc_run_fork_trailing(struct sc *sc) {
+    struct forks f;
+    sc_forks_start(sc, &f);
+    f.a = NULL;
+    for (unsigned step = 0; step < sc_steps(sc, 80); step++) {
+        for (unsigned i = 0; i < LAYERS; i++) {
+            library_call(&f, step + i);
+            if (step % 16 == 11 && i == step / 16 % LAYERS) { /* b goes on behind that wait */
+                sc_copy(sc, f.b, f.w, f.z, FORK_N);
+                sc_forks_chain(&f, f.b, f.w, step);
+                sc_forks_sum(&f, f.b, f.w);
+            }
+        }
+        if (step % 16 == 13) {
+            OK(sc->cu.StreamSynchronize(f.b));
+        }
+        OK(sc->cu.StreamSynchronize(f.a));
+    }
+    OK(sc->cu.StreamSynchronize(f.b));
+    sc_digest(sc);
+    return 0;
+}

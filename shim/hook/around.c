@@ -311,7 +311,7 @@ static CUresult around_epoch(const struct call *call) {
     CUresult result = pass_on(call);
     if (result == CUDA_SUCCESS) {
         cus_engine_function_changed(NULL);
-        cus_engine_stream_changed(NULL);
+        cus_engine_limits_changed();
         note_pools(call);
     }
     return result;

@@ -21,6 +21,12 @@ struct cus_branches {
  * not forked within the segment, or waits for a record in front of the segment. */
 bool cus_branches_take(struct cus_branches *branches, const struct cus_kind *kind, uint32_t i);
 
+/* The branch has no op behind its last wait, until it waits again: nothing is there to be joined.
+ */
+static inline void cus_branches_bare(struct cus_branches *branches, unsigned branch) {
+    branches->open &= (uint8_t) ~(1u << branch);
+}
+
 /* Is every branch joined? Only here a segment may end. */
 static inline bool cus_branches_joined(const struct cus_branches *branches) {
     return !branches->open;

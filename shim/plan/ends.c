@@ -207,13 +207,27 @@ bool cus_learn_replaced(struct cus_plan *plan, struct cus_segment *segment,
     return true;
 }
 
+/* The path forks behind the first `n` ops. A boundary there, between the fork of a branch and its
+ * join, would keep the whole region out of graphs. So it lies in front of the record with which the
+ * region begins. NULL: the region begins with the segment already. */
+static struct cus_node *fork_end(const struct cus_segment *segment, uint32_t n) {
+    uint32_t joined = n;
+    while (cus_segment_open(segment, joined))
+        joined--;
+    if (joined == n)
+        return segment->nodes[n - 1];
+    return joined > 1 && cus_record_forks(segment->nodes[joined - 1]) ? segment->nodes[joined - 2]
+                                                                      : NULL;
+}
+
 void cus_learn_cut(struct cus_plan *plan, struct cus_segment *segment, uint32_t n,
                    enum cus_cut cut) {
     if (!n || cut == CUS_CUT_REFUSED || (CUS_HAZARD(F14) && cut == CUS_CUT_PAUSED))
         return;
     struct cus_node *at = segment->nodes[n - 1];
     if (cut == CUS_CUT_DIVERGED && plan->may_turn) {
-        if (befalls(&segment->astray, segment, ASTRAY) && segment->astray.n >= ASTRAY)
+        if (befalls(&segment->astray, segment, ASTRAY) && segment->astray.n >= ASTRAY &&
+            fork_end(segment, n) == at)
             end_at(plan, at, CUS_BOUNDARY_FORK, segment);
         return;
     }
@@ -229,8 +243,11 @@ void cus_learn_cut(struct cus_plan *plan, struct cus_segment *segment, uint32_t 
     }
     uint32_t forks = FORKS + (segment->begun > LATELY ? FORKS_MORE : 0);
     if (cut == CUS_CUT_DIVERGED &&
-        count_lately(&at->forks, &at->fork_at, segment, FORKS_EACH) >= forks)
+        count_lately(&at->forks, &at->fork_at, segment, FORKS_EACH) >= forks &&
+        fork_end(segment, n)) {
         boundary = CUS_BOUNDARY_FORK;
+        at = fork_end(segment, n);
+    }
     if (boundary) {
         end_at(plan, at, boundary, segment);
     } else if (lost) {
@@ -249,15 +266,23 @@ static void part_again(struct cus_plan *plan, struct cus_node *alias) {
         cus_learn_drop(plan, before->segment);
 }
 
+static uint32_t place_of(const struct cus_segment *segment, const struct cus_node *node) {
+    uint32_t i = 0;
+    while (segment->nodes[i] != node)
+        i++;
+    return i;
+}
+
 /* From the node to the end of its segment all ops are issued eagerly. After FORKS such times, the
  * segment gets a boundary in front of the node. If the boundary would leave one op alone on either
- * side, that op would never be in a graph again. Then the alias becomes a node of its own instead,
- * and the path merges later. */
+ * side, that op would never be in a graph again, and between a fork and its join none would be.
+ * Then the alias becomes a node of its own instead, and the path merges later. */
 void cus_learn_reached(struct cus_plan *plan, struct cus_node *alias) {
     struct cus_node *node = alias->join;
     struct cus_segment *segment = node->segment;
     struct cus_node *before = (struct cus_node *)(uintptr_t)node->key.parent;
-    if (node == segment->nodes[1] || node == segment->nodes[segment->n - 1]) {
+    if (node == segment->nodes[1] || node == segment->nodes[segment->n - 1] ||
+        cus_segment_open(segment, place_of(segment, node))) {
         part_again(plan, alias);
         return;
     }

@@ -13,20 +13,25 @@
 /* A segment of this size takes in one op that would be left alone behind it. */
 enum { TAKES_IN = 8 };
 
-static bool qualifies(const struct cus_node *node, uint32_t warmup,
-                      const struct cus_dispatch *dispatch) {
+static bool fits(const struct cus_node *node, uint32_t warmup,
+                 const struct cus_dispatch *dispatch) {
     const struct cus_kind *kind = node->key.kind;
-    return !node->segment && cus_node_warm(node, warmup) && node->visits >= node->retry_at &&
-           kind->deferrable &&
+    return cus_node_warm(node, warmup) && node->visits >= node->retry_at && kind->deferrable &&
            cus_dispatch_allows(dispatch, (enum cus_step_class)node->key.step, kind);
 }
 
-/* Must every segment end at this node, or is the next node unfit for any? */
-static bool is_end(const struct cus_node *node, uint32_t warmup,
+static bool qualifies(const struct cus_node *node, uint32_t warmup,
+                      const struct cus_dispatch *dispatch) {
+    return !node->segment && fits(node, warmup, dispatch);
+}
+
+/* Must every segment end at this node, or is the next node unfit for any? `forked`: a branch is
+ * not joined. Then a segment between fork and join is in the way of the one that has both. */
+static bool is_end(const struct cus_node *node, bool forked, uint32_t warmup,
                    const struct cus_dispatch *dispatch) {
     const struct cus_node *next = node->expect;
     return node->boundary || node->loop_end || !next || next->join || next->key.kind->step ||
-           !qualifies(next, warmup, dispatch);
+           !(forked ? fits : qualifies)(next, warmup, dispatch);
 }
 
 bool cus_record_forks(const struct cus_node *node) {
@@ -42,7 +47,7 @@ static bool is_inner(const struct cus_node *node) {
 /* Is there no other op behind this one, but for records, until segments must end? */
 static bool is_last(const struct cus_node *node, uint32_t warmup,
                     const struct cus_dispatch *dispatch) {
-    while (!is_end(node, warmup, dispatch)) {
+    while (!is_end(node, false, warmup, dispatch)) {
         node = node->expect;
         if (!is_inner(node))
             return false;
@@ -55,7 +60,7 @@ static bool is_last(const struct cus_node *node, uint32_t warmup,
 static struct cus_node *follower(const struct cus_node *node, uint32_t n, bool forked, uint32_t max,
                                  uint32_t warmup, const struct cus_dispatch *dispatch) {
     struct cus_node *next = node->expect;
-    if (is_end(node, warmup, dispatch) || n == CUS_SEGMENT_MAX)
+    if (is_end(node, forked, warmup, dispatch) || n == CUS_SEGMENT_MAX)
         return NULL;
     /* A launch that overlaps the one before it (PDL) would lose the overlap at the beginning of a
      * segment (HAZARDS A5). So it is taken in beyond `max`. So is an op that would be left alone
@@ -117,10 +122,23 @@ struct extent {
     struct cus_branches branches;
 };
 
+/* Is a wait with which a branch begins the last that the branch does before it waits again? So do
+ * libraries that make their stream wait at the end of a call already. */
+static bool is_bare(const struct cus_node *wait) {
+    const struct cus_node *node = wait->expect;
+    for (uint32_t i = 0; node && i < CUS_SEGMENT_MAX; i++, node = node->expect)
+        if (node->key.kind->branch == wait->key.kind->branch)
+            return node->key.kind->type == CUS_OP_WAIT && !node->key.kind->goes_on;
+    return false;
+}
+
 /* False: no graph can have the op here. */
-static bool take(struct extent *extent, const struct cus_kind *kind) {
+static bool take(struct extent *extent, const struct cus_node *node) {
+    const struct cus_kind *kind = node->key.kind;
     if (!cus_branches_take(&extent->branches, kind, extent->n))
         return false;
+    if (kind->type == CUS_OP_WAIT && kind->branch && !kind->goes_on && is_bare(node))
+        cus_branches_bare(&extent->branches, kind->branch);
     extent->n++;
     extent->bytes += op_bytes(kind);
     extent->records += kind->type == CUS_OP_RECORD || kind->type == CUS_OP_WAIT;
@@ -134,18 +152,29 @@ static bool may_end(const struct extent *extent, const struct cus_kind *kind) {
            (!CUS_HAZARD(B18) || cus_branches_joined(&extent->branches));
 }
 
+/* The first segment that has one of the nodes. */
+static struct cus_segment *taken_by(const struct cus_node *node, uint32_t n) {
+    while (n && !node->segment) {
+        node = node->expect;
+        n--;
+    }
+    return n ? node->segment : NULL;
+}
+
 struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint32_t max,
-                                     uint32_t warmup, const struct cus_dispatch *dispatch) {
+                                     uint32_t warmup, const struct cus_dispatch *dispatch,
+                                     struct cus_segment **in_way) {
     struct cus_node *leads[CUS_PREFIX_MAX], *node = first;
     struct extent now = {.n = 0}, end = now;
+    *in_way = NULL;
     if (!qualifies(first, warmup, dispatch))
         return NULL;
     for (uint32_t i = lead; i--;)
         leads[i] = node = (struct cus_node *)(uintptr_t)node->key.parent;
     for (uint32_t i = 0; i < lead; i++)
-        if (!take(&now, leads[i]->key.kind))
+        if (!take(&now, leads[i]))
             return NULL;
-    for (node = first; node && take(&now, node->key.kind);
+    for (node = first; node && take(&now, node);
          node = follower(node, now.n, !cus_branches_joined(&now.branches), max, warmup, dispatch)) {
         now.cold = is_open(node, warmup);
         if (may_end(&now, node->key.kind))
@@ -154,6 +183,9 @@ struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint
     /* A node of a record takes as long as a record. */
     uint32_t n = end.n;
     if (n - end.records < 2 || n <= lead)
+        return NULL;
+    *in_way = taken_by(first, n - lead);
+    if (*in_way)
         return NULL;
     struct cus_segment *segment =
         cus_mem_grow(sizeof *segment + n * (sizeof segment->nodes[0] + sizeof segment->places[0]));
@@ -188,6 +220,17 @@ struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint
     for (uint32_t i = lead; i < n; i++)
         segment->nodes[i]->segment = segment;
     return segment;
+}
+
+bool cus_segment_open(const struct cus_segment *segment, uint32_t n) {
+    struct cus_branches branches = {.open = 0};
+    for (uint32_t i = 0; i < n && segment->branches; i++) {
+        const struct cus_kind *kind = segment->places[i].kind;
+        cus_branches_take(&branches, kind, i);
+        if (kind->type == CUS_OP_WAIT && kind->branch && is_bare(segment->nodes[i]))
+            cus_branches_bare(&branches, kind->branch);
+    }
+    return !cus_branches_joined(&branches);
 }
 
 void cus_segment_free(struct cus_segment *segment) {

@@ -129,9 +129,13 @@ bool cus_record_forks(const struct cus_node *node);
  * qualifies if it came `warmup` times (once if advice names it), has reached `retry_at`, and is in
  * no other segment. Its kind must be allowed in graphs of such steps. A marker only begins a
  * segment, since the step behind it may be of another class. It ends where every branch is joined.
- * NULL if fewer than two ops qualify, records and waits not counted, or memory ran out. */
+ * NULL if fewer than two ops qualify, records and waits not counted, or memory ran out; or another
+ * segment, `in_way`, lies between a fork and its join. */
 struct cus_segment *cus_segment_form(struct cus_node *node, uint32_t lead, uint32_t max,
-                                     uint32_t warmup, const struct cus_dispatch *dispatch);
+                                     uint32_t warmup, const struct cus_dispatch *dispatch,
+                                     struct cus_segment **in_way);
+/* Is a branch not joined behind the first `n` ops? */
+bool cus_segment_open(const struct cus_segment *segment, uint32_t n);
 /* Gives the nodes back and frees the segment. The caller has dropped its variants. */
 void cus_segment_free(struct cus_segment *segment);
 

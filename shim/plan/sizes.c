@@ -76,8 +76,11 @@ struct cus_segment *cus_plan_form(struct cus_plan *plan, struct cus_node *node, 
     uint32_t advised = lead ? 0 : cus_advice_cut(plan, node);
     uint32_t size = advised ? advised : segment_size(plan, node, ramp);
     uint64_t refused = cus_mem_refused();
-    struct cus_segment *segment =
-        cus_segment_form(node, lead, size, plan->limits.warmup, &plan->dispatch);
+    struct cus_segment *segment, *in_way;
+    while (!(segment = cus_segment_form(node, lead, size, plan->limits.warmup, &plan->dispatch,
+                                        &in_way)) &&
+           in_way && !lead)
+        cus_learn_drop(plan, in_way);
     if (!segment) {
         node->retry_at = node->visits + (cus_mem_refused() == refused ? 1 : RETRY_NO_ROOM);
         return NULL;

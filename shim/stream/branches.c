@@ -70,8 +70,14 @@ bool cus_branch_is_joined(struct cus_engine *engine, const struct cus_engine *ho
 
 enum { UNJOINED = 3, TURNS = 2 };
 
+/* Work of a blocking stream is tied to the legacy stream, and the home's work must be too. What is
+ * behind a fork from the legacy stream itself would be tied to more than the fork. */
+static bool ties_fit(const struct cus_engine *engine, const struct cus_engine *home) {
+    return !engine->legacy && (!engine->blocking || (home->blocking && !home->legacy));
+}
+
 void cus_branch_waited(struct cus_engine *engine, const struct cus_engine *other) {
-    if (__atomic_load_n(&other->side_of, __ATOMIC_RELAXED) != engine &&
+    if (!engine->legacy && __atomic_load_n(&other->side_of, __ATOMIC_RELAXED) != engine &&
         !__atomic_load_n(&engine->side_of, __ATOMIC_RELAXED))
         __atomic_store_n(&engine->side_of, other, __ATOMIC_RELAXED);
 }
@@ -85,25 +91,31 @@ static void not_joined(struct cus_engine *home, struct cus_engine *engine) {
     if (__atomic_add_fetch(&engine->unjoined, 1, __ATOMIC_RELAXED) < UNJOINED)
         return;
     __atomic_store_n(&engine->unjoined, 0, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&engine->turned, 1, __ATOMIC_RELAXED);
+    if (!ties_fit(home, engine)) /* tried a few times more as it is */
+        return;
     __atomic_store_n(&engine->side_of, NULL, __ATOMIC_RELAXED);
     __atomic_store_n(&home->side_of, engine, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&engine->turned, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&home->turned, 1, __ATOMIC_RELAXED);
+}
+
+/* It waits, and has had no op since. Its work before the fork is joined. */
+static bool is_bare(const struct cus_branch *branch) {
+    return branch->open && branch->at == branch->bare;
+}
+
+/* Does it have work that is not joined? */
+static bool is_apart(const struct cus_branch *branch) {
+    return branch->open && !is_bare(branch);
 }
 
 void cus_branch_step_ends(struct cus_engine *home) {
     for (unsigned b = 1; b <= CUS_BRANCHES; b++)
-        if (home->branches[b].open)
+        if (is_apart(&home->branches[b]))
             not_joined(home, home->branches[b].engine);
 }
 
 /* ---- may a stream be a branch? ---- */
-
-/* Work of a blocking stream is tied to the legacy stream, and the home's work must be too. What is
- * behind a fork from the legacy stream itself would be tied to more than the fork. */
-static bool ties_fit(const struct cus_engine *engine, const struct cus_engine *home) {
-    return !engine->legacy && (!engine->blocking || (home->blocking && !home->legacy));
-}
 
 /* A stream that captures is asked nothing but whether it does (HAZARDS D7). */
 static bool may_ask(const struct cus_engine *engine) {
@@ -198,7 +210,7 @@ static void end_branch(struct cus_engine *home, struct cus_branch *branch) {
         pay(branch);
         cus_context_leave(pushed);
     }
-    if (branch->open) {
+    if (is_apart(branch)) {
         cus_branch_joined(branch->engine, NULL, 0);
         not_joined(home, branch->engine);
     }
@@ -227,7 +239,7 @@ static struct cus_branch *take(struct cus_engine *home) {
         struct cus_branch *branch = &home->branches[b];
         if (is_of_step(home, branch))
             continue;
-        if (branch->open)
+        if (is_apart(branch))
             return NULL;
         if (branch->engine)
             cus_branch_leave(home, branch->engine);
@@ -269,7 +281,7 @@ static struct cus_branch *fork_branch(struct cus_engine *home, struct cus_engine
 /* The branch that the stream has in this step. */
 static struct cus_branch *in_this_step(struct cus_engine *home, struct cus_engine *engine) {
     struct cus_branch *branch = branch_of(home, engine);
-    if (!branch || branch->open || is_of_step(home, branch))
+    if (!branch || is_apart(branch) || is_of_step(home, branch))
         return branch;
     uint64_t moves = branch->moves;
     unsigned b = 1;
@@ -317,9 +329,14 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
                                      : NULL;
         if (!to || !is_still(to))
             return false;
-        goes_on = to->open;
+        goes_on = is_apart(to);
+        if (!goes_on)
+            to->behind = 0;
+        if (!from && to->behind < record->ops)
+            to->behind = record->ops;
         to->open = true;
         to->at = cus_engine_ops(home) + 1;
+        to->bare = goes_on ? 0 : to->at;
     } else if (from && from->at == record->ops) {
         from->open = false;
         __atomic_store_n(&from->engine->unjoined, 0, __ATOMIC_RELAXED);
@@ -331,6 +348,20 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
         .goes_on = goes_on,
     };
     return true;
+}
+
+bool cus_branch_is_behind(struct cus_engine *home, const struct cus_engine *stream,
+                          const struct cus_event_place *record) {
+    const struct cus_engine *side = stream == home ? record->stream : stream;
+    if (record->engine != home || record->stream == stream)
+        return record->engine == home;
+    if ((record->stream != home && stream != home) || !is_branch(home, side))
+        return false;
+    const struct cus_branch *branch = branch_of(home, side);
+    if (!branch)
+        return false;
+    /* A fork is behind what it waits for, and all of a branch that is joined is in front. */
+    return side == stream ? branch->open && branch->behind >= record->ops : !is_apart(branch);
 }
 
 CUstream cus_branch_stream(struct cus_engine *home, unsigned branch) {

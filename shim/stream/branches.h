@@ -39,6 +39,10 @@ bool cus_branch_may_fork(struct cus_engine *engine, struct cus_engine *home);
 bool cus_branch_enter(struct cus_engine *home, struct cus_engine *engine, struct cus_call *call);
 bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
                            struct cus_call *call);
+/* Does the next op on this stream, the home or a side stream, come behind that deferred record of
+ * the home, by the forks and joins? Home's lock held. */
+bool cus_branch_is_behind(struct cus_engine *home, const struct cus_engine *stream,
+                          const struct cus_event_place *record);
 /* The stream of the ops of a branch. It waits for what graphs did on the branch: an op is issued
  * there next. */
 CUstream cus_branch_stream(struct cus_engine *home, unsigned branch);

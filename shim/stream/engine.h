@@ -265,8 +265,10 @@ bool cus_engine_give_memory_back(uint64_t bytes);
 /* An attribute of this function really changes: drops the graphs that hold it. NULL: any
  * function. */
 void cus_engine_function_changed(const void *handle);
-/* Attributes of this stream really change (NULL: of the whole context): drops the stream's
- * graphs. */
+/* Limits or pools of a context or device change: drops all graphs. */
+void cus_engine_limits_changed(void);
+/* Attributes of this stream really change: drops the stream's graphs. A node has the attributes of
+ * the stream that its graph was captured on, so no stream is a branch from here on. */
 void cus_engine_stream_changed(const struct cus_stream_ref *stream);
 /* Launches of this function are never deferred from now on (old launch API, texture references).
  * NULL: launches of any function. */

@@ -158,6 +158,17 @@ static bool comes_home(const struct cus_thread *thread, const struct cus_engine 
     return engine && thread->last && !thread->pending && cus_branch_is_joined(thread->last, engine);
 }
 
+/* Does the deferred record before this one come first by itself, as on the same stream? */
+static bool comes_first(const struct cus_event_place *last, struct cus_engine *engine,
+                        const struct cus_engine *stream) {
+    if (!engine || last->engine != engine)
+        return false;
+    cus_lock_take(&engine->lock);
+    bool is = cus_branch_is_behind(engine, stream, last);
+    cus_engine_unlock(engine);
+    return is;
+}
+
 bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigned row) {
     struct cus_thread *thread = &cus_thread_self;
     if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_OFF)
@@ -171,10 +182,9 @@ bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigne
     struct cus_engine *engine = home ? home : stream;
     if (engine != thread->last && !comes_home(thread, engine))
         engine = NULL;
-    /* The record before this one comes first. On the same stream it does by itself. */
     struct cus_event_record last =
         cus_events_find(record->event, &record->context, &record->generation);
-    if (!cus_events_issued(last) && (last.place.engine != engine || last.place.stream != stream))
+    if (!cus_events_issued(last) && !comes_first(&last.place, engine, stream))
         cus_engine_event_seen(record->event, row);
     /* A record orders nothing on other streams: what this thread defers there stays deferred, and
      * this thread's work goes on there. */
@@ -237,6 +247,8 @@ void cus_engine_waited(const struct cus_wait *wait) {
     if (!to || !from || to == from || last.named || cus_program_captures(to->context))
         return;
     cus_branch_waited(to, from);
+    if (__atomic_load_n(&to->side_of, __ATOMIC_RELAXED) == from)
+        __atomic_store_n(&to->waited_for, from, __ATOMIC_RELAXED);
     if (last.place.position && last.place.position == cus_branch_position(from))
         cus_branch_joined(from, to, last.place.position);
 }

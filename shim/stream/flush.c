@@ -342,11 +342,26 @@ static void end_step(struct cus_engine *engine) {
     cus_engine_unlock(engine);
 }
 
+/* Programs copy results on a side stream, and wait for that one alone. So the step also ends on the
+ * stream from which it was forked, and on so many in all. */
+enum { WAITED_FOR = 3 };
+
+static void end_step_before(struct cus_engine *engine) {
+    struct cus_stream_ref stream = {engine->handle, CUS_ABI_LEGACY};
+    CUS_TRACE(.what = CST_CALL_STEP_END, .stream = &stream);
+    end_step(engine);
+}
+
 void cus_engine_step_end(const struct cus_stream_ref *stream) {
     CUS_TRACE(.what = CST_CALL_STEP_END, .stream = stream);
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
         end_step(engine);
+    for (unsigned i = 1; engine && i < WAITED_FOR; i++) {
+        engine = __atomic_exchange_n(&engine->waited_for, NULL, __ATOMIC_RELAXED);
+        if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
+            end_step_before(engine);
+    }
     cus_thread_self.scheduled -= cus_thread_self.scheduled > 0;
     cus_evict_idle();
 }

@@ -261,22 +261,23 @@ static void forget_stream(struct cus_engine *engine, const void *unused) {
     cus_graphs_drop_stream(engine);
 }
 
+void cus_engine_limits_changed(void) {
+    CUS_TRACE(.what = CST_CALL_STREAM_CHANGED);
+    cus_flush_branches(CUS_CAUSE_UNKNOWN_API);
+    for_each_engine(forget_stream, NULL);
+}
+
 void cus_engine_stream_changed(const struct cus_stream_ref *stream) {
     CUS_TRACE(.what = CST_CALL_STREAM_CHANGED, .stream = stream);
     CUcontext current = current_context();
     __atomic_store_n(&cus_process.no_branches, true, __ATOMIC_RELEASE);
     cus_flush_branches(CUS_CAUSE_UNKNOWN_API);
-    struct cus_engine *engine =
-        stream ? cus_streams_peek(&cus_thread_self, *stream, current) : NULL;
+    struct cus_engine *engine = cus_streams_peek(&cus_thread_self, *stream, current);
     struct cus_context *context = cus_streams_context(current);
-    if (stream && context && cus_ref_is_legacy(*stream))
+    if (context && cus_ref_is_legacy(*stream))
         __atomic_store_n(&context->legacy_attributes, true, __ATOMIC_RELEASE);
-    if (!engine) {
-        /* Nothing was built for a stream that was never used. */
-        if (!stream)
-            for_each_engine(forget_stream, NULL);
-        return;
-    }
+    if (!engine)
+        return; /* nothing was built for a stream that was never used */
     cus_lock_take(&engine->lock);
     cus_flush_locked(engine, CUS_CAUSE_UNKNOWN_API, CUS_BREAK_API, CUS_CUT_OTHER);
     if (!engine->closed)

@@ -103,6 +103,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->user = NULL;
     engine->joined.home = NULL;
     engine->side_of = NULL;
+    engine->waited_for = NULL;
     engine->unjoined = engine->turned = 0;
     __atomic_add_fetch(&engine->life, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&engine->calls, 1, __ATOMIC_RELAXED); /* it may have had work before */

@@ -222,6 +222,8 @@ struct cus_engine {
         bool open;                     /* forked, and not joined since */
         bool owes;                     /* the stream does not wait for `end` yet */
         uint64_t at;                   /* ops of this engine up to the branch's last op */
+        uint64_t behind;               /* and up to the last record of its own that it waits for */
+        uint64_t bare;                 /* `at` of its last wait, if it had no op since the fork */
         uint64_t moves;                /* cus_branch_moves of the stream while it is a branch */
         uint64_t step;                 /* `ended` of the engine at the branch's last fork */
         uint32_t traced, traced_epoch; /* of `engine`, as above */
@@ -232,6 +234,7 @@ struct cus_engine {
     /* Atomic: the stream that it forks from, by the first wait between the two; how often in a row
      * the branch was not joined when it had to be; and how often the two changed places. */
     const struct cus_engine *side_of;
+    struct cus_engine *waited_for; /* atomic: that stream, if it waited since its step ended last */
     uint32_t unjoined, turned;
     /* Lock of branches.c: this stream is joined to that engine's, if it has not moved since. */
     struct cus_join {

@@ -376,6 +376,10 @@ void cus_engine_function_changed(const void *handle) {
     seam_log("engine function_changed %lx", (unsigned long)handle);
 }
 
+void cus_engine_limits_changed(void) {
+    seam_log("engine limits_changed");
+}
+
 void cus_engine_stream_changed(const struct cus_stream_ref *ref) {
     char stream[64];
     seam_log("engine stream_changed %s", stream_name(ref, stream, sizeof stream));

@@ -305,7 +305,7 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             "engine capture_ended 51:legacy",
             // State that launches read; the old launch API; texture references.
             "engine flush P cuCtxSetLimit -", "cuda cuCtxSetLimit", "engine function_changed 0",
-            "engine stream_changed -", "engine flush P cuLaunchGrid -", "engine taint f1",
+            "engine limits_changed", "engine flush P cuLaunchGrid -", "engine taint f1",
             "cuda cuLaunchGrid", "engine flush P cuModuleGetTexRef -", "engine taint 0",
             "cuda cuModuleGetTexRef", "engine flush T cuGraphLaunch 51:legacy",
             "cuda cuGraphLaunch",

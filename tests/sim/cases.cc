@@ -113,6 +113,8 @@ std::vector<Case> MakeCases() {
         {"fork_moves", 70, "", "", kBranches},
         {"fork_priority", 20, "", "", {}},
         {"fork_blocking", 58, "", "", kBranches},
+        {"fork_legacy", 60, "", "", kBranches, true, {"--steps", "100"}},
+        {"fork_trailing", 70, "", "", kBranches},
         {"fork_diverge", 82, "", "", kBranches},
         {"fork_capture", 50, "", "", kBranches},
         {"fork_memory", 21, "", "", kBranches},

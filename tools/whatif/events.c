@@ -519,7 +519,10 @@ void whatif_events_call(uint32_t *context, const struct cst_call *call) {
         cus_engine_function_changed(handle);
         break;
     case CST_CALL_STREAM_CHANGED:
-        cus_engine_stream_changed(ref);
+        if (ref)
+            cus_engine_stream_changed(ref);
+        else
+            cus_engine_limits_changed();
         break;
     case CST_CALL_TAINT:
         cus_engine_taint(handle);

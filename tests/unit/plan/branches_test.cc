@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -140,7 +142,7 @@ class Path {
             cus_segment_free(segment);
     }
     cus_segment *Form(size_t from, uint32_t max = 1024, uint32_t lead = 0) {
-        cus_segment *segment = cus_segment_form(&nodes_[from], lead, max, 2, &dispatch_);
+        cus_segment *segment = cus_segment_form(&nodes_[from], lead, max, 2, &dispatch_, &in_way_);
         if (segment)
             segments_.push_back(segment);
         return segment;
@@ -151,8 +153,15 @@ class Path {
         return segment ? segment->n : 0;
     }
     cus_node &operator[](size_t i) { return nodes_[i]; }
+    // Of the last segment that was not formed: what lay between a fork and its join.
+    cus_segment *InWay() const { return in_way_; }
+    void Drop(cus_segment *segment) {
+        segments_.erase(std::find(segments_.begin(), segments_.end(), segment));
+        cus_segment_free(segment);
+    }
 
   private:
+    cus_segment *in_way_ = nullptr;
     Kinds kinds_;
     std::vector<cus_node> nodes_;
     cus_dispatch dispatch_ = {};
@@ -199,6 +208,48 @@ TEST(Branches, AnOpWhoseForkIsOutsideIsInNoSegment) {
     EXPECT_EQ(path.Size(6), 0u) << "the join";
     EXPECT_EQ(path.Size(3), 0u) << "the fork";
     EXPECT_EQ(path.Size(7), 2u);
+}
+
+TEST(Branches, ASegmentBetweenForkAndJoinIsInTheWayOfOneWithBoth) {
+    Kinds open = kTwo + Kinds{RecordOn(0), WaitOn(1, 0, 1), LaunchOn(1), RecordOn(1)};
+    Path path(open + kTwo + Kinds{WaitOn(0, 1, 3)} + kTwo);
+    cus_segment *inner = path.Form(6);
+    ASSERT_NE(inner, nullptr);
+    EXPECT_EQ(inner->n, 2u);
+    EXPECT_EQ(path.Size(0), 0u);
+    EXPECT_EQ(path.InWay(), inner);
+    path.Drop(inner);
+    EXPECT_EQ(path.Size(0), 11u);
+    EXPECT_EQ(path.InWay(), nullptr);
+    Path never(open + kTwo);
+    ASSERT_NE(never.Form(6), nullptr);
+    EXPECT_EQ(never.Size(0), 2u) << "the branch is not joined in any case";
+    EXPECT_EQ(never.InWay(), nullptr);
+    Path behind(kTwo + kTwo);
+    ASSERT_NE(behind.Form(2), nullptr);
+    EXPECT_EQ(behind.Size(0), 2u) << "no branch is open there";
+}
+
+// Libraries make their stream wait at the end of a call already.
+TEST(Branches, AWaitBehindWhichTheBranchDoesNothingIsNoFork) {
+    Kinds waits = {RecordOn(0), WaitOn(1, 0, 1)};
+    Path bare(kTwo + Region(1) + waits + kTwo + Region(1));
+    cus_segment *segment = bare.Form(0, 9);
+    ASSERT_NE(segment, nullptr);
+    EXPECT_EQ(segment->n, 9u) << "up to the wait";
+    EXPECT_FALSE(cus_segment_open(segment, 9));
+    EXPECT_TRUE(cus_segment_open(segment, 4)) << "behind the fork";
+    EXPECT_TRUE(cus_segment_open(segment, 6));
+    EXPECT_FALSE(cus_segment_open(segment, 7)) << "behind the join";
+    EXPECT_EQ(bare.Size(9), 7u);
+    Path forked(kTwo + Region(1) + waits + Kinds{LaunchOn(1)} + kTwo);
+    EXPECT_EQ(forked.Size(0, 9), 7u) << "it has a launch";
+    Path unknown(kTwo + Region(1) + waits + kTwo);
+    EXPECT_EQ(unknown.Size(0), 7u) << "nobody knows yet";
+    cus_kind again = WaitOn(1, 0, 1);
+    again.goes_on = 1;
+    Path more(kTwo + Region(1) + waits + Kinds{RecordOn(0), again} + kTwo);
+    EXPECT_EQ(more.Size(0), 7u) << "the branch had work in front of the next wait";
 }
 
 // The ops that another segment has too are looked at first.
@@ -289,6 +340,41 @@ TEST(Branches, NoOpOfABranchBeginsASegment) {
     EXPECT_EQ(Segments({"fork", "k0", "k1", "k2"}), (Sizes{3}));
     EXPECT_EQ(Segments({"side", "k0", "k1", "k2"}), (Sizes{3}));
     EXPECT_EQ(Segments({"end", "k0", "k1", "k2"}), (Sizes{3}));
+}
+
+// Steps in which the path forks between the fork of a branch and its join, in `every`-th place.
+std::vector<uint32_t> WithForks(const char *at, int every) {
+    Program program;
+    Become(&program, "record", RecordOn(0));
+    Become(&program, "fork", WaitOn(1, 0, 1));
+    for (const char *side : {"side0", "side1", "side2", "side3", "side4", "new"})
+        Become(&program, side, LaunchOn(1));
+    Become(&program, "end", RecordOn(1));
+    Become(&program, "join", WaitOn(0, 1, 1));
+    for (int i = 0; i < 200; i++) {
+        program.segments.clear();
+        for (const char *name : {"k0", "k1", "k2", "k3", "record", "fork", "side0", "side1",
+                                 "side2", "side3", "side4", "end", "join", "k4", "k5"}) {
+            if (i % every == every - 1 && i < 199 && strcmp(name, at) == 0)
+                program.Op("new");
+            program.Op(name);
+        }
+        program.Sync();
+    }
+    ExpectFaithful(program);
+    return program.segments;
+}
+
+// A boundary there would keep the region out of graphs for ever.
+TEST(Branches, APathThatForksBetweenForkAndJoinStaysInGraphs) {
+    for (const char *at : {"side0", "side1", "side3", "end"}) {
+        for (int every : {3, 7, 20}) {
+            uint32_t ops = 0;
+            for (uint32_t n : WithForks(at, every))
+                ops += n;
+            EXPECT_EQ(ops, 15u) << at << " " << every;
+        }
+    }
 }
 
 } // namespace

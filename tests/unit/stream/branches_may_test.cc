@@ -229,9 +229,29 @@ TEST_F(Branches, ABlockingStreamIsForkedFromABlockingStreamAlone) {
     Learn();
     side_ = fake::MakeStream(CU_STREAM_DEFAULT);
     ExpectNoBranch();
+    /* The host waits for the stream that waits for the legacy stream, so the legacy stream's own
+     * steps are known, and its two launches become a graph. They are on the legacy stream still. */
     side_ = CU_STREAM_LEGACY;
     stream_ = fake::MakeStream(CU_STREAM_DEFAULT);
-    ExpectNoBranch();
+    for (int i = 0; i < 8; i++) {
+        Clear();
+        Step();
+        EXPECT_TRUE(Has(At(side_, 2)) && Has(At(side_, 3))) << i;
+        EXPECT_FALSE(Has(At(stream_, 2)) || Has(At(stream_, 3))) << i;
+        EXPECT_TRUE(Has(Waited(side_, 0)) && Has(Waited(stream_, 1))) << i;
+    }
+    fake::ExpectBalance();
+}
+
+// Limits, caches and pools of a context are set by many programs, and are none of a stream.
+TEST_F(Branches, LimitsOfAContextDoNotForbidBranches) {
+    Learn();
+    First();
+    Rest();
+    Expect({EndWaited(side_)}, [&] { cus_engine_limits_changed(); });
+    Sync();
+    ASSERT_NO_FATAL_FAILURE(Again());
+    EXPECT_EQ(fake::driver().calls["cuGraphLaunch"], 1);
 }
 
 TEST_F(Branches, NothingIsForkedOnceStreamsHaveAttributes) {

@@ -122,7 +122,10 @@ class Worker {
             cus_engine_function_changed(shared_.functions[random_() % 21]);
             break;
         case 4:
-            cus_engine_stream_changed(random_() % 2 ? &ref : nullptr);
+            if (random_() % 2)
+                cus_engine_stream_changed(&ref);
+            else
+                cus_engine_limits_changed();
             break;
         case 5:
             cus_engine_profiling(true);
