@@ -118,16 +118,20 @@ static uint8_t *image_new(const struct cus_segment *segment) {
 /* What the ops of a segment amount to. */
 struct extent {
     uint32_t n, bytes, records;
-    bool cold;
+    bool cold, recorded; /* recorded: nothing but bare waits is behind the last record */
     struct cus_branches branches;
 };
 
 /* Is a wait with which a branch begins the last that the branch does before it waits again? So do
- * libraries that make their stream wait at the end of a call already. */
+ * libraries that make their stream wait at the end of a call already. One that waits for another
+ * branch is behind more than a later fork from branch 0 would be. */
 static bool is_bare(const struct cus_node *wait) {
+    const struct cus_kind *kind = wait->key.kind;
     const struct cus_node *node = wait->expect;
+    if (kind->type != CUS_OP_WAIT || !kind->branch || kind->goes_on || kind->from)
+        return false;
     for (uint32_t i = 0; node && i < CUS_SEGMENT_MAX; i++, node = node->expect)
-        if (node->key.kind->branch == wait->key.kind->branch)
+        if (node->key.kind->branch == kind->branch)
             return node->key.kind->type == CUS_OP_WAIT && !node->key.kind->goes_on;
     return false;
 }
@@ -137,8 +141,11 @@ static bool take(struct extent *extent, const struct cus_node *node) {
     const struct cus_kind *kind = node->key.kind;
     if (!cus_branches_take(&extent->branches, kind, extent->n))
         return false;
-    if (kind->type == CUS_OP_WAIT && kind->branch && !kind->goes_on && is_bare(node))
+    bool bare = is_bare(node);
+    if (bare)
         cus_branches_bare(&extent->branches, kind->branch);
+    else
+        extent->recorded = kind->type == CUS_OP_RECORD;
     extent->n++;
     extent->bytes += op_bytes(kind);
     extent->records += kind->type == CUS_OP_RECORD || kind->type == CUS_OP_WAIT;
@@ -146,10 +153,10 @@ static bool take(struct extent *extent, const struct cus_node *node) {
 }
 
 /* May a segment end with this op? A graph is complete some time after its last node: the host would
- * hear of a record there while the stream is still busy. So a record is no segment's last op. */
-static bool may_end(const struct extent *extent, const struct cus_kind *kind) {
-    return kind->type != CUS_OP_RECORD &&
-           (!CUS_HAZARD(B18) || cus_branches_joined(&extent->branches));
+ * hear of a record there while the stream is still busy. So a record is no segment's last op, nor
+ * the last but for waits behind which nothing is. */
+static bool may_end(const struct extent *extent) {
+    return !extent->recorded && (!CUS_HAZARD(B18) || cus_branches_joined(&extent->branches));
 }
 
 /* The first segment that has one of the nodes. */
@@ -177,7 +184,7 @@ struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint
     for (node = first; node && take(&now, node);
          node = follower(node, now.n, !cus_branches_joined(&now.branches), max, warmup, dispatch)) {
         now.cold = is_open(node, warmup);
-        if (may_end(&now, node->key.kind))
+        if (may_end(&now))
             end = now;
     }
     /* A node of a record takes as long as a record. */
@@ -227,7 +234,7 @@ bool cus_segment_open(const struct cus_segment *segment, uint32_t n) {
     for (uint32_t i = 0; i < n && segment->branches; i++) {
         const struct cus_kind *kind = segment->places[i].kind;
         cus_branches_take(&branches, kind, i);
-        if (kind->type == CUS_OP_WAIT && kind->branch && is_bare(segment->nodes[i]))
+        if (is_bare(segment->nodes[i]))
             cus_branches_bare(&branches, kind->branch);
     }
     return !cus_branches_joined(&branches);

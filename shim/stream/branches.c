@@ -99,7 +99,8 @@ static void not_joined(struct cus_engine *home, struct cus_engine *engine) {
     __atomic_add_fetch(&home->turned, 1, __ATOMIC_RELAXED);
 }
 
-/* It waits, and has had no op since. Its work before the fork is joined. */
+/* It waits for a record of the home, and has had no op since. Its work before the fork is joined,
+ * so all that comes behind the home is behind it. */
 static bool is_bare(const struct cus_branch *branch) {
     return branch->open && branch->at == branch->bare;
 }
@@ -336,7 +337,7 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
             to->behind = record->ops;
         to->open = true;
         to->at = cus_engine_ops(home) + 1;
-        to->bare = goes_on ? 0 : to->at;
+        to->bare = goes_on || from ? 0 : to->at;
     } else if (from && from->at == record->ops) {
         from->open = false;
         __atomic_store_n(&from->engine->unjoined, 0, __ATOMIC_RELAXED);

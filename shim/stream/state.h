@@ -223,7 +223,7 @@ struct cus_engine {
         bool owes;                     /* the stream does not wait for `end` yet */
         uint64_t at;                   /* ops of this engine up to the branch's last op */
         uint64_t behind;               /* and up to the last record of its own that it waits for */
-        uint64_t bare;                 /* `at` of its last wait, if it had no op since the fork */
+        uint64_t bare;                 /* `at` of its fork by the home, if it waits for no other */
         uint64_t moves;                /* cus_branch_moves of the stream while it is a branch */
         uint64_t step;                 /* `ended` of the engine at the branch's last fork */
         uint32_t traced, traced_epoch; /* of `engine`, as above */

@@ -234,14 +234,22 @@ TEST(Branches, ASegmentBetweenForkAndJoinIsInTheWayOfOneWithBoth) {
 TEST(Branches, AWaitBehindWhichTheBranchDoesNothingIsNoFork) {
     Kinds waits = {RecordOn(0), WaitOn(1, 0, 1)};
     Path bare(kTwo + Region(1) + waits + kTwo + Region(1));
-    cus_segment *segment = bare.Form(0, 9);
+    cus_segment *segment = bare.Form(0, 10);
     ASSERT_NE(segment, nullptr);
-    EXPECT_EQ(segment->n, 9u) << "up to the wait";
+    EXPECT_EQ(segment->n, 10u) << "an op behind the wait";
     EXPECT_FALSE(cus_segment_open(segment, 9));
+    EXPECT_FALSE(cus_segment_open(segment, 10));
     EXPECT_TRUE(cus_segment_open(segment, 4)) << "behind the fork";
     EXPECT_TRUE(cus_segment_open(segment, 6));
     EXPECT_FALSE(cus_segment_open(segment, 7)) << "behind the join";
-    EXPECT_EQ(bare.Size(9), 7u);
+    EXPECT_EQ(bare.Size(10), 6u);
+    Path early(kTwo + Region(1) + waits + kTwo + Region(1));
+    EXPECT_EQ(early.Size(0, 9), 7u) << "the host would hear of that record too early";
+    Path other(kTwo +
+               Kinds{RecordOn(0), WaitOn(2, 0, 1), LaunchOn(2), RecordOn(2), WaitOn(1, 2, 1),
+                     WaitOn(0, 2, 2)} +
+               kTwo + Region(1));
+    EXPECT_EQ(other.Size(0, 10), 15u) << "it waits for another branch: up to its join";
     Path forked(kTwo + Region(1) + waits + Kinds{LaunchOn(1)} + kTwo);
     EXPECT_EQ(forked.Size(0, 9), 7u) << "it has a launch";
     Path unknown(kTwo + Region(1) + waits + kTwo);

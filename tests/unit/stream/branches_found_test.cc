@@ -121,3 +121,34 @@ TEST_F(Found, AStepEndsWhereTheHostWaitsForTheStreamOfCopiesAlone) {
     EXPECT_GE(fake::driver().calls["cuGraphLaunch"], 1);
     fake::ExpectBalance();
 }
+
+// HAZARDS B18. A branch waits for another one that is not joined: a graph that begins behind that
+// wait would not have it.
+TEST_F(Found, AWaitForAnotherBranchIsNoForkFromTheHome) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Prime(side_);
+    Prime(other);
+    auto step = [&] {
+        Home(0);
+        Home(1);
+        Fork(stream_, other, 0);
+        On(other, 2);
+        Fork(other, side_, 1);
+        Name(stream_);
+        Home(4);
+        Home(5);
+        Fork(stream_, side_, 2);
+        Side(6);
+        Side(7);
+        Join(side_, stream_, 3);
+        Home(8);
+        Join(other, stream_, 4);
+        Sync();
+    };
+    for (int i = 0; i < 20; i++) {
+        Clear();
+        step();
+        EXPECT_TRUE(Has(At(side_, 6))) << "in a graph, step " << i;
+    }
+    fake::ExpectBalance();
+}
