@@ -211,10 +211,22 @@ struct Maker {
         return p.lanes++;
     }
     // Forks and joins of one side lane in each step, and now and then something that it does, or
-    // is asked, between them.
+    // is asked, between them. The home may be the legacy stream.
     void Forks(Random *forks) {
+        bool legacy = p.thread[main] != 0 || std::count(p.kind, p.kind + p.lanes, LEGACY);
+        if (!legacy && forks->Chance(25)) {
+            p.kind[main] = LEGACY;
+        }
         unsigned side = Side(forks), events = forks->Below(3);
         unsigned at = forks->Below(p.n_ops + 1);
+        for (unsigned i = forks->Below(3); i > 0; i--) {
+            fuzz_op op = Op(forks->Chance(70) ? FUZZ_fork_same : FUZZ_fork_chain, main);
+            op.other = static_cast<uint8_t>(side);
+            op.value = forks->Below(1000);
+            op.vary = forks->Chance(15);
+            op.repeat = static_cast<uint8_t>(1 + forks->Below(2));
+            Insert(forks->Chance(60) ? at : forks->Below(p.n_ops + 1), op);
+        }
         for (unsigned i = 1 + forks->Below(2); i > 0; i--) {
             fuzz_op op = Op(forks->Chance(75) ? FUZZ_fork_join : FUZZ_fork_two, main);
             op.other = static_cast<uint8_t>(side);

@@ -220,14 +220,19 @@ static inline CUdeviceptr fork_given(struct turn *t, const struct lane *home,
     return home->given + (CUdeviceptr)(side - t->m->lane) * WORDS * 4;
 }
 
+/* `then` waits for `first` by this event. */
+static inline void fork_by(struct turn *t, CUevent e, struct lane *first, struct lane *then) {
+    note(t, cuEventRecord(e, first->s));
+    note(t, cuStreamWaitEvent(then->s, e, 0));
+}
+
 /* `then` waits for `first`: by the event of the lane, one of its ring, or one that is made for it.
  */
 static inline void fork_order(struct turn *t, struct lane *first, struct lane *then, unsigned how) {
     CUevent e = how % 3 ? first->ring[how / 3 % RING] : first->made;
     if (how % 3 == 2)
         MUST(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
-    note(t, cuEventRecord(e, first->s));
-    note(t, cuStreamWaitEvent(then->s, e, 0));
+    fork_by(t, e, first, then);
     if (how % 3 == 2)
         note(t, cuEventDestroy(e));
 }
@@ -1161,6 +1166,90 @@ static void op_fork_join(struct turn *t) {
     fork_work(t, o, z, t->v / 3);
     fork_order(t, o, l, t->v);
     fork_copy(t, l, t->x, fork_given(t, l, o));
+}
+/*@ part op_fork_same */
+/* The lane waits for the host's look at what it copied: the last record of `e` is behind that. */
+static inline void fork_look(struct turn *t, struct lane *l, CUdeviceptr z, CUevent e) {
+    unsigned *words = ring_words(l, RING);
+    CUresult code = note(t, cuMemcpyDtoHAsync(words, z, 64, l->s));
+    if (code != CUDA_SUCCESS || note(t, cuEventRecord(e, l->s)) != CUDA_SUCCESS)
+        return;
+    if (t->v % 2)
+        code = ring_pass(t, e, t->v / 2 % 2);
+    else
+        code = note(t, cuStreamSynchronize(l->s));
+    if (code == CUDA_SUCCESS)
+        note_bytes(t, words, 64);
+}
+
+/* As fork_join, with one event for fork and join. Now and then it has a record more in between,
+ * that is before the other one or behind it; the other lane waits again behind the join, and
+ * perhaps does something there; and the host waits for that lane alone. */
+static void op_fork_same(struct turn *t) {
+    struct lane *l = t->l, *o = t->o;
+    unsigned more = t->v / 2 % 8, behind = t->v / 16 % 4, look = t->v / 64 % 4;
+    CUdeviceptr z = o->buffer[t->v % BUFFERS];
+    CUevent e = t->v % 2 ? l->ring[t->v / 2 % RING] : l->made;
+    if (l == o || l->thread != o->thread || t->m->capturing)
+        return;
+    fork_by(t, e, l, o);
+    fork_copy(t, o, z, t->x);
+    fork_work(t, l, t->y, t->v / 3);
+    if (more == 1)
+        note(t, cuEventRecord(e, l->s)); /* nothing orders it with the other lane's */
+    fork_work(t, o, z, t->v / 5);
+    fork_copy(t, o, fork_given(t, l, o), z);
+    if (more == 2)
+        note(t, cuEventRecord(e, o->s));
+    if (look == 1)
+        fork_look(t, o, z, e);
+    fork_by(t, e, o, l);
+    fork_copy(t, l, t->x, fork_given(t, l, o));
+    if (more == 3)
+        note(t, cuEventRecord(e, l->s));
+    if (behind)
+        fork_by(t, e, l, o);
+    if (behind == 2)
+        fork_work(t, o, z, t->v / 7);
+    if (look == 2)
+        fork_look(t, o, z, e);
+    fork_work(t, l, t->y, t->v / 11);
+    if (behind == 3)
+        fork_copy(t, o, z, fork_given(t, l, o));
+    if (look == 3 && note(t, cuEventSynchronize(e)) == CUDA_SUCCESS && !more)
+        note(t, cuEventQuery(e));
+}
+/*@ part op_fork_chain */
+/* A lane waits for another one that is forked, with nothing of its own yet, and then for the home.
+ * What it does is behind both. */
+static void op_fork_chain(struct turn *t) {
+    struct lane *l = t->l, *o = t->o, *p = NULL;
+    for (unsigned i = 0; i < t->m->lanes; i++)
+        if (&t->m->lane[i] != l && &t->m->lane[i] != o && t->m->lane[i].thread == l->thread)
+            p = &t->m->lane[i];
+    if (!p || l == o || l->thread != o->thread || t->m->capturing)
+        return;
+    CUdeviceptr z = o->buffer[t->v % BUFFERS], w = p->buffer[t->v % BUFFERS];
+    if (t->v % 5 == 1)
+        fork_order(t, l, p, t->v);
+    fork_order(t, l, o, t->v);
+    fork_copy(t, o, z, t->x);
+    fork_work(t, o, z, t->v / 3);
+    fork_copy(t, o, fork_given(t, l, o), z);
+    fork_order(t, o, p, t->v / 5);
+    fork_work(t, l, t->y, t->v);
+    launch(t, K_touch, 1, 1, 0, (void *[]){&t->y});
+    fork_work(t, l, t->y, t->v / 2);
+    fork_order(t, l, p, t->v / 7);
+    fork_copy(t, p, w, fork_given(t, l, o));
+    fork_work(t, p, w, t->v / 4);
+    fork_copy(t, p, fork_given(t, l, p), w);
+    fork_order(t, p, l, t->v / 2);
+    fork_copy(t, l, t->y, fork_given(t, l, p));
+    if (t->v % 4)
+        fork_order(t, o, l, t->v);
+    else
+        note(t, cuStreamSynchronize(o->s));
 }
 /*@ part op_fork_two */
 /* Two lanes at once. The second one is forked by the home or by the first one, may wait for that in
