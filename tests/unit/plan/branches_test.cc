@@ -350,6 +350,34 @@ TEST(Branches, NoOpOfABranchBeginsASegment) {
     EXPECT_EQ(Segments({"end", "k0", "k1", "k2"}), (Sizes{3}));
 }
 
+// While calls come between fork and join, what lies behind them is a segment of its own.
+TEST(Branches, ASegmentWithinARegionGivesWayOnceNoCallComesBetween) {
+    Program program;
+    Become(&program, "record", RecordOn(0));
+    Become(&program, "fork", WaitOn(1, 0, 1));
+    Become(&program, "side", LaunchOn(1));
+    Become(&program, "end", RecordOn(1));
+    Become(&program, "join", WaitOn(0, 1, 4));
+    for (int i = 0; i < 80; i++) {
+        program.segments.clear();
+        for (const char *name :
+             {"k0", "k1", "record", "fork", "side", "end", "k2", "k3", "k4", "join", "k5"}) {
+            if (i < 10 && strcmp(name, "side") == 0)
+                program.Break();
+            program.Op(name);
+        }
+        program.Sync();
+        if (i == 9) {
+            EXPECT_EQ(program.segments, (std::vector<uint32_t>{2, 3})) << "around the call";
+        }
+    }
+    ExpectFaithful(program);
+    uint32_t ops = 0;
+    for (uint32_t n : program.segments)
+        ops += n;
+    EXPECT_EQ(ops, 11u);
+}
+
 // Steps in which the path forks between the fork of a branch and its join, in `every`-th place.
 std::vector<uint32_t> WithForks(const char *at, int every) {
     Program program;

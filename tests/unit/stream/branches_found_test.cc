@@ -99,9 +99,10 @@ TEST_F(Found, TheLegacyStreamIsNoSideStreamOfTheStreamThatItWaitedForFirst) {
     Sync();
     Learn();
     // Nor after steps whose branch was not joined.
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         First();
         Sync();
+        Step();
     }
     ASSERT_NO_FATAL_FAILURE(Again());
 }
