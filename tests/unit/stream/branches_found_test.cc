@@ -99,10 +99,12 @@ TEST_F(Found, TheLegacyStreamIsNoSideStreamOfTheStreamThatItWaitedForFirst) {
     Sync();
     Learn();
     // Nor after steps whose branch was not joined.
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 4; i++) {
         First();
         Sync();
-        Step();
+        Join(side_, stream_, 1);
+        Home(5);
+        Sync();
     }
     ASSERT_NO_FATAL_FAILURE(Again());
 }
