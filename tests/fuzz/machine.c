@@ -1190,6 +1190,7 @@ static void op_fork_same(struct turn *t) {
     unsigned more = t->v / 2 % 8, behind = t->v / 16 % 4, look = t->v / 64 % 4;
     CUdeviceptr z = o->buffer[t->v % BUFFERS];
     CUevent e = t->v % 2 ? l->ring[t->v / 2 % RING] : l->made;
+    CUevent join = t->step % 5 == t->v / 256 ? l->taken : e;
     if (l == o || l->thread != o->thread || t->m->capturing)
         return;
     fork_by(t, e, l, o);
@@ -1203,7 +1204,7 @@ static void op_fork_same(struct turn *t) {
         note(t, cuEventRecord(e, o->s));
     if (look == 1)
         fork_look(t, o, z, e);
-    fork_by(t, e, o, l);
+    fork_by(t, join, o, l);
     fork_copy(t, l, t->x, fork_given(t, l, o));
     if (more == 3)
         note(t, cuEventRecord(e, l->s));
