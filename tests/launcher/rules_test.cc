@@ -174,4 +174,21 @@ TEST(Rules, WhatCannotBeReadOrPlayedIsSaid) {
     EXPECT_EQ(Cusplice({"rules", golden}).Exit(), 0);
 }
 
+TEST(Rules, GoIntoAFileThatIsWholeOrNotThere) {
+    std::string out = Folder() + "/out.conf", text = Says({"rules", golden});
+    unlink(out.c_str());
+    EXPECT_EQ(Says({"rules", "-o", out, golden}), "");
+    EXPECT_EQ(ReadFile(out), text);
+    EXPECT_TRUE(Has(Fails(1, {"rules", "-o", out, golden}), "it is there already"));
+    EXPECT_EQ(Says({"rules", "--force", "--output", out, golden}), "");
+    EXPECT_EQ(Says({"rules", "-o", "-", golden}), text);
+    std::string trace = Steps("own.cst"), bytes = ReadFile(trace);
+    EXPECT_TRUE(Has(Fails(1, {"rules", "--force", "-o", trace, trace}), "it is what is read"));
+    EXPECT_EQ(ReadFile(trace), bytes);
+    std::string empty = Make("empty2.cst", [](Synth *s) { s->Sync(1); });
+    unlink(out.c_str());
+    Fails(1, {"rules", "-o", out, empty});
+    EXPECT_NE(access(out.c_str(), F_OK), 0);
+}
+
 } // namespace

@@ -226,6 +226,56 @@ TEST(Bench, TakesAConfiguration) {
     EXPECT_NE(access("-", F_OK), 0);
 }
 
+// --eager, --set and --mode mean what they mean with replay.
+TEST(Bench, TakesSettingsAsReplayDoes) {
+    std::string trace = MakeSteps("settings.cst", 4);
+    const Strings base = {"--rounds=1",   "--pace=none",  "--segments=16",
+                          "--break=none", "--format=csv", "--mode=piecewise,as-recorded",
+                          trace};
+    auto shares = [&](Strings more) {
+        more.insert(more.end(), base.begin(), base.end());
+        Result r = Bench(more);
+        EXPECT_EQ(r.Exit(), 0) << r.err;
+        std::vector<Row> rows = ParseCsv(r.out);
+        EXPECT_EQ(rows.size(), 3u) << r.out;
+        EXPECT_EQ(rows.size() > 2 ? Cell(rows[1]) + "," + Cell(rows[2]) : "",
+                  "piecewise 16 none,as-recorded 0 ");
+        return rows;
+    };
+    std::vector<Row> plain = shares({});
+    for (const Strings &more : {Strings{"--eager", "chain"}, Strings{"--set", "eager=chain"},
+                                Strings{"--eager=*"}, Strings{"--set", "warmup=1000"}}) {
+        std::vector<Row> rows = shares(more);
+        for (size_t i = 1; i < rows.size() && i < plain.size(); i++)
+            EXPECT_LT(Number(rows[i], "in_graphs"), Number(plain[i], "in_graphs") / 2)
+                << more[0] << " " << rows[i].at("strategy");
+    }
+    // It is in front of each break list, whose own kernels are named alone.
+    Result r = Bench({"--rounds=1", "--pace=none", "--segments=16", "--break=copy_words",
+                      "--format=json", "--strategy=piecewise", "--eager=chain", trace});
+    sim::Json json = sim::ParseJson(r.out);
+    EXPECT_EQ(json.Number("rows.1.in_graphs"), 0) << r.out;
+    EXPECT_EQ(json.text["breaks.0.kernel"], "copy_words");
+    EXPECT_FALSE(json.Has("breaks.1.kernel"));
+    const struct {
+        Strings words;
+        const char *said;
+    } wrong[] = {{{"--set", "segment_max=4"}, "that is what --segments says"},
+                 {{"--set", "segment_first=4"}, "that is what --first says"},
+                 {{"--set", "mode=full"}, "the mode is what --strategy says"},
+                 {{"--set", "record=x.cst"}, "a replay is not recorded"},
+                 {{"--set", "holdus=1"}, "nearest: hold_us"},
+                 {{"--mode", "piecewis"}, "the nearest is piecewise"},
+                 {{"--eager", "nothing_of_that_name"}, "nothing_of_that_name"}};
+    for (const auto &row : wrong) {
+        Strings words = row.words;
+        words.push_back(trace);
+        r = Bench(words);
+        EXPECT_NE(r.Exit(), 0) << row.said;
+        EXPECT_TRUE(r.err.find(row.said) != std::string::npos) << r.err;
+    }
+}
+
 TEST(Bench, CountsAreThoseOfWhatIf) {
     const Environment fixed = {{"CUSPLICE_HOLD_US", "1000000"},
                                {"CUSPLICE_BUILD_US", "0"}, // by time, which is another each time

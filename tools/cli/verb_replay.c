@@ -11,10 +11,10 @@
 #include "tools/cli/config_name.h"
 #include "tools/cli/library.h"
 #include "tools/cli/redirect.h"
-#include "tools/cli/width.h"
 #include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
+#include "tools/cli/width.h"
 #include "tools/replay/run.h"
 #include "tools/replay/whole.h"
 #include "tools/trace/budget.h"
@@ -83,16 +83,6 @@ static bool take_strategy(const struct cli_option *self, const char *text) {
     return true;
 }
 
-static bool take_set(const struct cli_option *self, const char *text) {
-    if (strncmp(text, "mode=", 5) == 0)
-        cli_say("--set %s: the mode is what --strategy says", text);
-    else if (strncmp(text, "record", 6) == 0)
-        cli_say("--set %s: a replay is not recorded", text);
-    else
-        return cli_take_set(self, text);
-    return false;
-}
-
 static const struct cli_option options[] = {
     {.name = "strategy",
      .value = "a value",
@@ -111,7 +101,7 @@ static const struct cli_option options[] = {
      .arg = "MODE",
      .help = "the same as --strategy"},
     CLI_EAGER(cli_take_eager, &asked.settings, ""),
-    CLI_SET(take_set, &asked.settings, ". For all strategies but eager"),
+    CLI_SET(cli_take_set_played, &asked.settings, ". For all strategies but eager"),
     CLI_CONFIG(". For the strategies of here and now"),
     CLI_NUMBER("repeat", &asked.rounds, 1, 10000, "N",
                "rounds of measuring, 1 to 10000 (default 10): in each, every strategy plays the "
@@ -283,7 +273,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         return status;
     if (!cli_config_use())
         return 1;
-    asked.view.width = asked.output.path ? 0 : cli_width();
+    asked.view.width = cli_redirect_is_file(&asked.output) ? 0 : cli_width();
     struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);

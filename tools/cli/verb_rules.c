@@ -47,9 +47,13 @@ struct proposing {
 };
 
 static const char *cost_file;
+static struct cli_redirect output;
 
 static const struct cli_option options[] = {
-    CLI_TEXT("cost", 0, &cost_file, "FILE", "what things cost, as for cusplice whatif"), {0}};
+    CLI_TEXT("cost", 0, &cost_file, "FILE", "what things cost, as for cusplice whatif"),
+    CLI_OUTPUT(cli_take_name, &output.path, "; - is stdout, as without it"),
+    CLI_FORCE(&output.force),
+    {0}};
 
 /* ---- what a rule would cost ---- */
 
@@ -180,8 +184,11 @@ static int propose(struct proposing *p) {
     } else {
         p->recorded = whatif_facts_config(trace, true, &guessed);
         if (play_all(p, &found)) {
-            print_file(p, &found);
-            status = trace_args_end(p->args);
+            const char *const from[] = {trace->path, NULL};
+            if (trace_args_begin(p->args, from)) {
+                print_file(p, &found);
+                status = trace_args_end(p->args);
+            }
         }
     }
     free(p->recorded);
@@ -206,6 +213,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     if (!trace_args_open(&args, path, &look))
         return 1;
     p.look = &look;
+    args.out = output;
     p.args = &args;
     status = propose(&p);
     look_close(&look);
@@ -213,5 +221,9 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_rules = {
-    "rules", "rules [--cost FILE] TRACE", "rules that a trace speaks for, as a file", help, run,
+    "rules",
+    "rules [--cost FILE] [-o FILE] [--force] TRACE",
+    "rules that a trace speaks for, as a file",
+    help,
+    run,
 };
