@@ -98,6 +98,11 @@ TEST(Repair, ReplacesNothingAndLeavesNothingHalf) {
     std::string bytes = ReadFile(golden);
     std::string none = Write("none.cst", bytes.substr(0, sizeof(cst_file) + 20));
     EXPECT_TRUE(Has(Fails(1, {"repair", none}), "no op in it can be read"));
+    // A stream, and nothing on it.
+    bytes = ReadFile(Make("idle.cst", [](Synth *s) { s->Sync(1); }));
+    std::string idle = Write("idle.cut.cst", bytes.substr(0, bytes.size() - sizeof(cst_block)));
+    EXPECT_TRUE(Has(Fails(1, {"repair", idle}), "no op in it can be read"));
+    EXPECT_NE(access((Folder() + "/idle.cut.repaired.cst").c_str(), F_OK), 0);
 }
 
 TEST(Repair, WhatLacksSomethingIsNoReplay) {

@@ -114,9 +114,9 @@ static int repair(const struct look *look, struct trace_args *args, const char *
     bool made = select_steps(look, 0, false, 0, 0, &selection, error, sizeof error);
     if (!made)
         cli_say("%s", error);
-    else if (!selection.steps)
+    else if (!look->model->n_ops)
         cli_say("%s: no op in it can be read", look->trace->path);
-    made = made && selection.steps && write_whole(look, &selection, args, out, &result);
+    made = made && look->model->n_ops && write_whole(look, &selection, args, out, &result);
     select_free(&selection);
     if (!made)
         return 1;

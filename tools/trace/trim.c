@@ -52,7 +52,7 @@ static int by_address(const void *a, const void *b) {
 }
 
 static bool in_time(const struct trim *t, const struct cst_record *record) {
-    return record->ns >= t->selection->begin && record->ns < t->selection->end;
+    return select_in_time(t->selection, record->ns);
 }
 
 /* How many of its ops a LAUNCH or FLUSH speaks of when others are left out; 0: it is left out. */
