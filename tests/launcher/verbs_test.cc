@@ -149,6 +149,7 @@ TEST(Verbs, OptionsAreTheSameEverywhere) {
         {"force",
          {"record", "info", "dump", "report", "diff", "trim", "whatif", "replay", "bench",
           "calibrate", "export", "import", "config", "cache", "repair", "rules"}},
+        {"wide", {"report", "diff", "replay", "bench", "cache"}},
         {"format",
          {"info", "report", "diff", "whatif", "replay", "bench", "top", "config", "cache"}},
     };
@@ -262,8 +263,8 @@ TEST(CacheVerb, ListsForProgramsAndIntoAFile) {
     EXPECT_TRUE(Has(r.err, "it is what is read")) << r.err;
     EXPECT_EQ(ReadFile(file), bytes);
     // They are of the list.
-    for (const Strings &more :
-         {Strings{"--format", "csv"}, Strings{"-o", out + "2"}, Strings{"--force"}}) {
+    for (const Strings &more : {Strings{"--format", "csv"}, Strings{"-o", out + "2"},
+                                Strings{"--force"}, Strings{"--wide"}}) {
         Strings clear = {"cache", "--clear", folder};
         clear.insert(clear.end(), more.begin(), more.end());
         EXPECT_EQ(Cusplice(clear).Exit(), 2) << more[0];

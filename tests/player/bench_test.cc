@@ -218,6 +218,13 @@ TEST(Bench, TakesAConfiguration) {
         Bench({"--rounds=1", "--pace=none", "--segments=16", "--break=none",
                "--strategy=piecewise,as-recorded", "--format=csv", "-c", config, "-o", "-", trace});
     ASSERT_EQ(r.Exit(), 0) << r.err;
+    Result narrow = Bench({"--rounds=1", "--pace=none", "--segments=16", "--break=none", trace},
+                          {{"COLUMNS", "80"}});
+    std::istringstream lines(narrow.out);
+    for (std::string line; std::getline(lines, line);)
+        EXPECT_TRUE(line.size() <= 80 || line[0] == '#') << line;
+    EXPECT_NE(narrow.out.find("\n# left out here (--wide has all): "), std::string::npos)
+        << narrow.out;
     for (const Row &row : ParseCsv(r.out)) {
         double share = atof(row.at("in_graphs").c_str());
         EXPECT_EQ(share >= 30, row.at("strategy") == "as-recorded") << r.out;

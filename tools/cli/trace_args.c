@@ -163,10 +163,7 @@ int trace_args_read(const struct cli_verb *self, struct trace_args *args, int ar
                  "for others to see: leave out the command line, paths, names of threads, the "
                  "arguments of kernels and what a replay needs. Names of kernels, shapes and times "
                  "stay"),
-        CLI_FLAG(
-            "wide", &args->wide,
-            "all columns, and no text shortened. Otherwise a table is as wide as the terminal; "
-            "in a file or pipe as COLUMNS says, or 120 columns"),
+        CLI_WIDE(&args->wide),
         OUTPUT("; - is stdout, as without it"),
     };
     /* Names of before; the help has them no more. */

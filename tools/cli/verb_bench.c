@@ -48,7 +48,7 @@ enum { BREAKS = 32, COMMAND = 4096, WARM = 8, SAY_SECONDS = 60, TOP = 8, TOP_MAX
 
 static struct {
     struct bench_plan plan;
-    bool strategies, formatted, force, trusted;
+    bool strategies, formatted, force, trusted, wide;
     struct cli_settings settings;
     enum replay_pace pace;
     const char *breaks[BREAKS];
@@ -207,6 +207,7 @@ static const struct cli_option options[] = {
              "fastest: the time that it took in the fastest step; none: it issues as fast as it "
              "can"),
     CLI_FORMAT(take_format, &asked.format, ""),
+    CLI_WIDE(&asked.wide),
     CLI_OUTPUT(take_output, NULL,
                "; - is stdout, as without it; may be repeated. Without --format its end says the "
                "format: .md, .csv, .json"),
@@ -395,6 +396,7 @@ static int measure(const struct cst_trace *trace, const struct bench_lists *list
                                       .command = asked.command,
                                       .from = from,
                                       .rounds = asked.rounds,
+                                      .wide = asked.wide,
                                       .first = asked.plan.first,
                                       .pace = asked.pace};
     bool good = bench_grid_make(&grid, &asked.plan, lists);
@@ -484,7 +486,7 @@ const struct cli_verb cli_verb_bench = {
     "bench [--strategy LIST] [--segments LIST] [--break LIST]... [--top K] [--first N] [--rounds "
     "N] "
     "[--pace recorded|fastest|none] [--eager PATTERN]... [--set KEY=VALUE]... [-c FILE]... "
-    "[--trust] [--format table|json|csv|md] [-o "
+    "[--trust] [--format table|json|csv|md] [--wide] [-o "
     "FILE]... [--svg "
     "FILE] [--force] "
     "TRACE | [--steps A-B] (--scenario NAME | -- PROGRAM ARGS...)",

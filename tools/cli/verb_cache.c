@@ -112,7 +112,7 @@ static int clear(const char *folder) {
 }
 
 static int run(const struct cli_verb *self, int argc, char **argv) {
-    bool listing = false, clearing = false;
+    bool listing = false, clearing = false, wide = false;
     struct table_view view = {.format = TABLE_TEXTUAL};
     struct cli_redirect output = {.path = NULL};
     const struct cli_option options[] = {
@@ -128,6 +128,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         CLI_FLAG("clear", &clearing,
                  "remove the file; programs that run go on with what they have read"),
         CLI_FORMAT(cli_take_word, &view.format, ". Of --list"),
+        CLI_WIDE(&wide),
         CLI_OUTPUT(cli_take_name, &output.path, "; - is stdout, as without it"),
         CLI_FORCE(&output.force),
         {0}};
@@ -145,8 +146,8 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         cli_say("--list or --clear is missing (see cusplice cache --help)");
         return EXIT_BAD;
     }
-    if (clearing && (view.format || output.path || output.force)) {
-        cli_say("--format, --output and --force go with --list");
+    if (clearing && (view.format || wide || output.path || output.force)) {
+        cli_say("--format, --wide, --output and --force go with --list");
         return EXIT_BAD;
     }
     char home[PATH_MAX];
@@ -157,13 +158,14 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         cli_say("no folder is named, and cache_dir is not set");
         return EXIT_BAD;
     }
-    view.width = cli_redirect_is_file(&output) ? 0 : cli_width();
+    view.width = wide || cli_redirect_is_file(&output) ? 0 : cli_width();
     return listing ? list(folder, &view, &output) : clear(folder);
 }
 
 const struct cli_verb cli_verb_cache = {
     .name = "cache",
-    .synopsis = "cache [DIR] --list [--format table|json|csv|md] [-o FILE] [--force] | --clear",
+    .synopsis =
+        "cache [DIR] --list [--format table|json|csv|md] [--wide] [-o FILE] [--force] | --clear",
     .summary = "what earlier runs left for later ones",
     .help = help,
     .run = run,

@@ -63,7 +63,7 @@ static struct {
     struct table_view view;
     unsigned rounds;
     enum replay_pace pace;
-    bool trusted;
+    bool trusted, wide;
     const char *trace;
     struct cli_redirect output;
 } asked = {.rounds = 10};
@@ -112,6 +112,7 @@ static const struct cli_option options[] = {
              "can"),
     CLI_FLAG("trust", &asked.trusted, "play it, whoever's it is"),
     CLI_FORMAT(cli_take_word, &asked.view.format, ""),
+    CLI_WIDE(&asked.wide),
     CLI_OUTPUT(cli_take_name, &asked.output.path, "; - is stdout, as without it"),
     CLI_FORCE(&asked.output.force),
     {0},
@@ -273,7 +274,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         return status;
     if (!cli_config_use())
         return 1;
-    asked.view.width = cli_redirect_is_file(&asked.output) ? 0 : cli_width();
+    asked.view.width = asked.wide || cli_redirect_is_file(&asked.output) ? 0 : cli_width();
     struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);
@@ -288,7 +289,7 @@ const struct cli_verb cli_verb_replay = {
     "replay",
     "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [-c FILE]... [--repeat N] "
     "[--pace "
-    "recorded|fastest|none] [--trust] [--format table|json|csv|md] [-o FILE] TRACE",
+    "recorded|fastest|none] [--trust] [--format table|json|csv|md] [--wide] [-o FILE] TRACE",
     "play a replayable trace again, by several strategies",
     help,
     run,
