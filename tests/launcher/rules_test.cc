@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <regex>
+#include <sstream>
 
 #include "tests/launcher/traces.h"
 
@@ -152,6 +153,21 @@ TEST(Rules, NamesThatNoPatternStandsForAreNoRules) {
     ExpectAllAreRules(text, 1);
     EXPECT_TRUE(Has(text, "# eager = mangled:" + names.back() + "\n")) << text;
     EXPECT_TRUE(Has(text, "# eager: no pattern stands for this name alone: with*star\n")) << text;
+}
+
+TEST(Rules, CommentsAreOfOneWidth) {
+    std::string text = Propose(Steps("wide.cst", [](Synth *s, int step) {
+        s->param = static_cast<uint64_t>(step); // another shape than before
+        s->Op(1, s->Kernel(std::string(50, 'k')));
+    }));
+    std::istringstream lines(text);
+    bool folded = false;
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_TRUE(line.size() <= 80 || Has(line, "Proposed by") || Has(line, "mangled:")) << line;
+        EXPECT_TRUE(line.empty() || line[0] == '#' || line == "[rules]") << line;
+        folded |= line.compare(0, 4, "#   ") == 0;
+    }
+    EXPECT_TRUE(folded) << text;
 }
 
 TEST(Rules, OnlyTheMostFrequentAreLookedAt) {

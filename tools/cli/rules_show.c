@@ -5,11 +5,31 @@
 #include "tools/cli/rules_found.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/trace/clean.h"
 
-enum { GAIN = 50 /* a rule is proposed where it saves one in so many */ };
+enum { GAIN = 50 /* a rule is proposed where it saves one in so many */, WIDTH = 80 };
+
+/* Comments of one width, since the file is read in editors: each line of them begins with #. */
+__attribute__((format(printf, 2, 3))) static void comment(FILE *to, const char *format, ...) {
+    char text[1200], *lines = NULL, *rest, *line;
+    size_t bytes;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    FILE *folded = open_memstream(&lines, &bytes);
+    if (!folded)
+        return;
+    clean_fold(folded, text, 0, 2, WIDTH - 2);
+    if (fclose(folded) == 0)
+        for (rest = lines; (line = strsep(&rest, "\n")) && (*line || rest);)
+            fprintf(to, "# %s\n", line);
+    free(lines);
+}
 
 static bool gains(const struct rules_played *played, const struct rules_kernel *kernel) {
     return kernel->played && kernel->more_us * GAIN <= -played->baseline && kernel->more_us < -0.05;
@@ -42,15 +62,15 @@ static void print_kernel(FILE *to, const struct rules_played *played,
         snprintf(at, (size_t)(end - at), "; as a break %+.1f us of the host a step (%+.1f %%)",
                  kernel->more_us,
                  played->baseline > 0 ? 100 * kernel->more_us / played->baseline : 0);
-    clean_print(to, "# %.120s: %s\n", kernel->base, facts);
+    comment(to, "%.120s: %s", kernel->base, facts);
 }
 
 static void print_section(FILE *to, const struct rules_played *played,
                           const struct rules_found *found, int which) {
     static const char *const heads[] = {
-        "# These wait: nothing may be deferred behind them, and no graph holds them.",
-        "# These make a step cheaper as breaks.",
-        "# These are best left in graphs; what a rule would cost stands beside each.",
+        "These wait: nothing may be deferred behind them, and no graph holds them.",
+        "These make a step cheaper as breaks.",
+        "These are best left in graphs; what a rule would cost stands beside each.",
     };
     bool any = false;
     for (unsigned i = 0; i < found->n; i++) {
@@ -58,12 +78,14 @@ static void print_section(FILE *to, const struct rules_played *played,
         int of = *kernel->waits ? 0 : gains(played, kernel) ? 1 : 2;
         if (of != which)
             continue;
-        if (!any)
-            fprintf(to, "\n%s\n", heads[which]);
+        if (!any) {
+            fputs("\n", to);
+            comment(to, "%s", heads[which]);
+        }
         any = true;
         print_kernel(to, played, found, kernel);
         if (*kernel->waits)
-            clean_print(to, "# it waits: %s\n", kernel->waits);
+            comment(to, "it waits: %s", kernel->waits);
         print_rule(to, kernel, which == 0 ? "never_defer" : "eager", which < 2);
     }
 }
@@ -71,24 +93,21 @@ static void print_section(FILE *to, const struct rules_played *played,
 void rules_show(const struct look *look, const struct rules_found *found,
                 const struct rules_played *played, FILE *to) {
     clean_print(to, "# Proposed by cusplice rules for %.400s\n", look->trace->path);
-    fprintf(to,
-            "# %u ops in %u steps; %.1f us of the host a step and %.1f %% of ops in graphs, as "
-            "recorded (cusplice whatif)\n",
+    comment(to,
+            "%u ops in %u steps; %.1f us of the host a step and %.1f %% of ops in graphs, as "
+            "recorded (cusplice whatif)",
             look->model->n_ops, look->model->n_steps, played->baseline, played->share);
     if (played->guessed)
-        fputs(
-            "# the trace does not say by which options it was recorded: taken are those of here\n",
-            to);
+        comment(to,
+                "the trace does not say by which options it was recorded: taken are those of here");
     if (!found->gpu_ns)
-        fputs(
-            "# no GPU times (record --gpu-times): kernels stand by the number of their launches\n",
-            to);
+        comment(to,
+                "no GPU times (record --gpu-times): kernels stand by the number of their launches");
     if (!found->presets)
-        fputs(
-            "# no presets are installed: kernels that wait for other GPUs are not known by name\n",
-            to);
+        comment(to,
+                "no presets are installed: kernels that wait for other GPUs are not known by name");
     if (found->all > found->n)
-        fprintf(to, "# %u kernels of %u are looked at\n", found->n, found->all);
+        comment(to, "%u kernels of %u are looked at", found->n, found->all);
     fputs("[rules]\n", to);
     for (int section = 0; section < 3; section++)
         print_section(to, played, found, section);
