@@ -155,6 +155,23 @@ TEST(Rules, NamesThatNoPatternStandsForAreNoRules) {
     EXPECT_TRUE(Has(text, "# eager: no pattern stands for this name alone: with*star\n")) << text;
 }
 
+TEST(Rules, AKernelThatARuleOfTheRecordingNamesIsNotSaidToBeInGraphs) {
+    std::string text = Propose(Steps("ruled.cst", [](Synth *s, int step) {
+        if (step == 0)
+            s->Facts("{\"options\":{\"mode\":\"piecewise\"},\"rules\":[{\"policy\":\"eager\","
+                     "\"pattern\":\"kernel_4\"}]}");
+    }));
+    size_t others = text.find("# These are best left in graphs"),
+           alike = text.find("# A rule changes nothing for these: "),
+           kernel = text.find("\n# kernel_4: ");
+    ASSERT_NE(alike, std::string::npos) << text;
+    EXPECT_LT(others, alike);
+    EXPECT_LT(alike, kernel);
+    EXPECT_GT(text.find("\n# kernel_3: "), others);
+    EXPECT_LT(text.find("\n# kernel_3: "), alike) << text;
+    EXPECT_FALSE(Has(text, "\neager = ")) << text;
+}
+
 TEST(Rules, CommentsAreOfOneWidth) {
     std::string text = Propose(Steps("wide.cst", [](Synth *s, int step) {
         s->param = static_cast<uint64_t>(step); // another shape than before

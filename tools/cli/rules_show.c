@@ -11,6 +11,8 @@
 
 #include "tools/trace/clean.h"
 
+/* Parts of the file, in this order. */
+enum { WAITS, GAINS, OTHERS, ALIKE, SECTIONS };
 enum { GAIN = 50 /* a rule is proposed where it saves one in so many */, WIDTH = 80 };
 
 /* Comments of one width, since the file is read in editors: each line of them begins with #. */
@@ -65,18 +67,29 @@ static void print_kernel(FILE *to, const struct rules_played *played,
     comment(to, "%.120s: %s", kernel->base, facts);
 }
 
+/* Playing is exact: where a rule makes no difference at all, the kernel is in no graph already. */
+static bool is_alike(const struct rules_kernel *kernel) {
+    return kernel->played && !(kernel->more_us < 0) && !(kernel->more_us > 0);
+}
+
+static int section_of(const struct rules_played *played, const struct rules_kernel *kernel) {
+    if (*kernel->waits)
+        return WAITS;
+    return gains(played, kernel) ? GAINS : is_alike(kernel) ? ALIKE : OTHERS;
+}
+
 static void print_section(FILE *to, const struct rules_played *played,
                           const struct rules_found *found, int which) {
     static const char *const heads[] = {
         "These wait: nothing may be deferred behind them, and no graph holds them.",
         "These make a step cheaper as breaks.",
         "These are best left in graphs; what a rule would cost stands beside each.",
+        "A rule changes nothing for these: as it was recorded, by its rules, they are in no graph.",
     };
     bool any = false;
     for (unsigned i = 0; i < found->n; i++) {
         const struct rules_kernel *kernel = &found->kernels[i];
-        int of = *kernel->waits ? 0 : gains(played, kernel) ? 1 : 2;
-        if (of != which)
+        if (section_of(played, kernel) != which)
             continue;
         if (!any) {
             fputs("\n", to);
@@ -86,7 +99,8 @@ static void print_section(FILE *to, const struct rules_played *played,
         print_kernel(to, played, found, kernel);
         if (*kernel->waits)
             comment(to, "it waits: %s", kernel->waits);
-        print_rule(to, kernel, which == 0 ? "never_defer" : "eager", which < 2);
+        print_rule(to, kernel, which == WAITS ? "never_defer" : "eager",
+                   which == WAITS || which == GAINS);
     }
 }
 
@@ -109,6 +123,6 @@ void rules_show(const struct look *look, const struct rules_found *found,
     if (found->all > found->n)
         comment(to, "%u kernels of %u are looked at", found->n, found->all);
     fputs("[rules]\n", to);
-    for (int section = 0; section < 3; section++)
+    for (int section = 0; section < SECTIONS; section++)
         print_section(to, played, found, section);
 }
