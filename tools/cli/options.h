@@ -40,6 +40,7 @@ struct cli_option {
 #define CLI_OUTPUT(TAKE, TO, MORE) CLI_OPTION("output", 'o', TAKE, TO, "FILE", "where it goes" MORE)
 #define CLI_FORCE(TO) CLI_FLAG("force", TO, "replace a file that is there, but never what is read")
 #define CLI_FORMAT(TAKE, TO, MORE) {.name = "format", .value = "a value", .take = TAKE, .to = TO, .words = table_formats, .arg = "FORM", .help = "table (default), json, csv or md" MORE}
+#define CLI_WIDE(TO) CLI_FLAG("wide", TO, "all columns, and no text shortened. Otherwise a table is as wide as the terminal; in a file or pipe as COLUMNS says, or 120 columns")
 #define CLI_TABLE_OR_JSON(TO) {.name = "format", .value = "a value", .take = cli_take_json, .to = TO, .arg = "FORM", .help = "table (default) or json"}
 #define CLI_OLD(NAME, BRIEF, TAKE, TO) {.name = NAME, .brief = BRIEF, .value = "a value", .take = TAKE, .to = TO}
 #define CLI_OLD_FLAG(NAME, TAKE, TO) {.name = NAME, .take = TAKE, .to = TO}

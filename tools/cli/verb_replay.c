@@ -11,10 +11,10 @@
 #include "tools/cli/config_name.h"
 #include "tools/cli/library.h"
 #include "tools/cli/redirect.h"
-#include "tools/cli/width.h"
 #include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
+#include "tools/cli/width.h"
 #include "tools/replay/run.h"
 #include "tools/replay/whole.h"
 #include "tools/trace/budget.h"
@@ -63,7 +63,7 @@ static struct {
     struct table_view view;
     unsigned rounds;
     enum replay_pace pace;
-    bool trusted;
+    bool trusted, wide;
     const char *trace;
     struct cli_redirect output;
 } asked = {.rounds = 10};
@@ -81,16 +81,6 @@ static bool take_strategy(const struct cli_option *self, const char *text) {
             return true;
     asked.strategies[asked.n_strategies++] = which;
     return true;
-}
-
-static bool take_set(const struct cli_option *self, const char *text) {
-    if (strncmp(text, "mode=", 5) == 0)
-        cli_say("--set %s: the mode is what --strategy says", text);
-    else if (strncmp(text, "record", 6) == 0)
-        cli_say("--set %s: a replay is not recorded", text);
-    else
-        return cli_take_set(self, text);
-    return false;
 }
 
 static const struct cli_option options[] = {
@@ -111,7 +101,7 @@ static const struct cli_option options[] = {
      .arg = "MODE",
      .help = "the same as --strategy"},
     CLI_EAGER(cli_take_eager, &asked.settings, ""),
-    CLI_SET(take_set, &asked.settings, ". For all strategies but eager"),
+    CLI_SET(cli_take_set_played, &asked.settings, ". For all strategies but eager"),
     CLI_CONFIG(". For the strategies of here and now"),
     CLI_NUMBER("repeat", &asked.rounds, 1, 10000, "N",
                "rounds of measuring, 1 to 10000 (default 10): in each, every strategy plays the "
@@ -122,6 +112,7 @@ static const struct cli_option options[] = {
              "can"),
     CLI_FLAG("trust", &asked.trusted, "play it, whoever's it is"),
     CLI_FORMAT(cli_take_word, &asked.view.format, ""),
+    CLI_WIDE(&asked.wide),
     CLI_OUTPUT(cli_take_name, &asked.output.path, "; - is stdout, as without it"),
     CLI_FORCE(&asked.output.force),
     {0},
@@ -283,7 +274,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         return status;
     if (!cli_config_use())
         return 1;
-    asked.view.width = asked.output.path ? 0 : cli_width();
+    asked.view.width = asked.wide || cli_redirect_is_file(&asked.output) ? 0 : cli_width();
     struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);
@@ -298,7 +289,7 @@ const struct cli_verb cli_verb_replay = {
     "replay",
     "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [-c FILE]... [--repeat N] "
     "[--pace "
-    "recorded|fastest|none] [--trust] [--format table|json|csv|md] [-o FILE] TRACE",
+    "recorded|fastest|none] [--trust] [--format table|json|csv|md] [--wide] [-o FILE] TRACE",
     "play a replayable trace again, by several strategies",
     help,
     run,

@@ -9,7 +9,6 @@
 #include "shim/trace/file.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
-#include "tools/trace/beside.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/json.h"
 #include "tools/trace/trim.h"
@@ -62,21 +61,6 @@ static char *note_of(const struct look *look, const struct trace_args *args,
     return NULL;
 }
 
-/* As trim_write, over a file that may be there. */
-static bool replace(const struct look *look, const struct selection *selection, const char *note,
-                    struct trim_form form, const char *path, struct trim_result *result,
-                    char *error, size_t bytes) {
-    struct beside beside;
-    const char *const from[] = {look->trace->path, NULL};
-    int why = beside_plan(&beside, path, true, from);
-    if (!why && !trim_write(look, selection, note, form, beside.partial, result, error, bytes))
-        return false;
-    why = why ? why : beside_name(&beside);
-    if (why)
-        snprintf(error, bytes, "%s: cannot be written: %s", path, beside_why(why));
-    return !why;
-}
-
 static int trim(const struct look *look, const struct trace_args *args,
                 const struct selection *selection, const char *out) {
     struct trim_result result;
@@ -87,8 +71,8 @@ static int trim(const struct look *look, const struct trace_args *args,
         return 1;
     }
     const struct trim_form form = {.packed = args->pack, .bare = args->bare};
-    bool made = (args->out.force ? replace : trim_write)(look, selection, note, form, out, &result,
-                                                         error, sizeof error);
+    bool made = (args->out.force ? trim_replace : trim_write)(look, selection, note, form, out,
+                                                              &result, error, sizeof error);
     free(note);
     if (!made) {
         cli_say("%s", error);
