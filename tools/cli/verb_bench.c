@@ -454,8 +454,8 @@ const struct cli_verb cli_verb_bench = {
         {
             .exits = "0; 1 where memory differs at the end, the trace cannot be replayed or "
                      "something fails; 2 for a bad option",
-            .examples = "cusplice bench --svg T.svg -o T.md R.cst\tThe default grid, as a table "
-                        "and as a plot.\n"
+            .examples = "cusplice bench --rounds 2 --svg T.svg -o T.md R.cst\tA quick look at the "
+                        "default grid, as a table and as a plot.\n"
                         "cusplice bench --strategy piecewise --segments 8,64 --break none "
                         "R.cst\tTwo sizes of graphs.\n",
             .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",

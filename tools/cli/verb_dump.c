@@ -87,7 +87,7 @@ const struct cli_verb cli_verb_dump = {
     .page =
         {
             .exits = "0; 1 where the trace cannot be read or has no such step; 2 for a bad option",
-            .examples = "cusplice dump -o T.json T.cst\tAll events, a line each.\n"
+            .examples = "cusplice dump -o T.jsonl T.cst\tAll events, a line each.\n"
                         "cusplice dump --dot --step 7 -o 7.dot T.cst\tOne step as a drawing for "
                         "Graphviz.\n",
             .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
