@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "shim/api/api.h"
 #include "shim/base/options.h"
 #include "shim/base/version.h"
 #include "shim/cache/cache.h"
@@ -15,7 +16,14 @@ namespace {
 
 TEST(Verbs, HelpAndVersionGoToStdout) {
     Result r = Cusplice({"--version"});
-    EXPECT_EQ(r.out, "cusplice " CUSPLICE_VERSION "\n");
+    EXPECT_EQ(r.out,
+              "cusplice " CUSPLICE_VERSION "\n"
+              "commit   unknown\n"
+              "drivers  graphs from CUDA 12.4 on; what calls do was measured with CUDA 13.0; "
+              "with older drivers all launches pass\n"
+              "toolkits any that such a driver runs; the " +
+                  std::to_string(CUS_API_ROWS) +
+                  " driver functions of CUDA 13.0 are known, any other one flushes\n");
     EXPECT_EQ(r.Exit(), 0);
     for (const Strings &arguments :
          {Strings{"--help"}, Strings{"-h"}, Strings{"help"}, Strings{"run", "--help"},
@@ -53,6 +61,31 @@ TEST(Verbs, EachIsInTheReadmeAndHasHelp) {
         verbs++;
     }
     EXPECT_GT(verbs, 10);
+}
+
+TEST(Verbs, PagesAndCompletionAreAskedOfHelp) {
+    Result r = Cusplice({"help", "--man", "run"});
+    EXPECT_EQ(r.Exit(), 0);
+    EXPECT_TRUE(Has(r.out, ".TH CUSPLICE\\-RUN 1 ")) << r.out;
+    EXPECT_EQ(Cusplice({"help", "--man", "cusplice-run"}).out, r.out);
+    EXPECT_TRUE(Has(Cusplice({"help", "--man"}).out, ".TH CUSPLICE 1 "));
+    EXPECT_TRUE(Has(Cusplice({"help", "--man", "cusplice.conf"}).out, ".TH CUSPLICE.CONF 5 "));
+    r = Cusplice({"help", "--man", "nothing"});
+    EXPECT_EQ(r.Exit(), 2);
+    EXPECT_EQ(r.out, "");
+    EXPECT_TRUE(Has(r.err, "'nothing' is no page")) << r.err;
+    r = Cusplice({"help", "--completion", "fihs"});
+    EXPECT_EQ(r.Exit(), 2);
+    EXPECT_TRUE(Has(r.err, "the nearest is fish")) << r.err;
+    EXPECT_EQ(Cusplice({"help", "--completion"}).Exit(), 2);
+    EXPECT_EQ(Cusplice({"help", "--completion", "zsh", "more"}).Exit(), 2);
+}
+
+// Lines of an example stand each by itself; a text behind a word goes on below it.
+TEST(Verbs, HelpKeepsLinesThatStandAsTheyAre) {
+    std::string help = Cusplice({"config", "--help"}, {{"COLUMNS", "100"}}).out;
+    EXPECT_TRUE(Has(help, "\n  mode = full_and_piecewise\n  [rules]\n  uniform = paged")) << help;
+    EXPECT_TRUE(Has(help, "or > (never)\n  single       the same")) << help;
 }
 
 TEST(Verbs, UnknownOnesAreToldTheNearest) {

@@ -36,13 +36,8 @@ static const char help[] =
     "graphs are made,\n"
     "gain_at_step is the first of them that has 90 % of the gain (empty: none has, or there is no "
     "gain).\n"
-    "in_graphs is the share of ops, folded how many of a step, and graphs how "
-    "many graph launches\n"
-    "hold them. segment_max 0: the strategy has none of its own.\n"
-    "\n"
-    "Exit status: 0; 1 where memory differs at the end, the trace cannot be replayed or something "
-    "fails; 2 for a bad\n"
-    "option.\n";
+    "in_graphs is the share of ops, folded how many of a step, and graphs how many graph launches\n"
+    "hold them. segment_max 0: the strategy has none of its own.\n";
 
 enum { BREAKS = 32, COMMAND = 4096, WARM = 8, SAY_SECONDS = 60, TOP = 8, TOP_MAX = 50 };
 
@@ -482,15 +477,25 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_bench = {
-    "bench",
-    "bench [--strategy LIST] [--segments LIST] [--break LIST]... [--top K] [--first N] [--rounds "
-    "N] "
-    "[--pace recorded|fastest|none] [--eager PATTERN]... [--set KEY=VALUE]... [-c FILE]... "
-    "[--trust] [--format table|json|csv|md] [--wide] [-o "
-    "FILE]... [--svg "
-    "FILE] [--force] "
-    "TRACE | [--steps A-B] (--scenario NAME | -- PROGRAM ARGS...)",
-    "measure a trace by strategies, sizes of graphs and break lists",
-    help,
-    run,
+    .name = "bench",
+    .synopsis =
+        "bench [--strategy LIST] [--segments LIST] [--break LIST]... [--top K] [--first N] "
+        "[--rounds N] [--pace recorded|fastest|none] [--eager PATTERN]... [--set KEY=VALUE]... [-c "
+        "FILE]... [--trust] [--format table|json|csv|md] [--wide] [-o FILE]... [--svg FILE] "
+        "[--force] TRACE | [--steps A-B] (--scenario NAME | -- PROGRAM ARGS...)",
+    .summary = "measure a trace by strategies, sizes of graphs and break lists",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where memory differs at the end, the trace cannot be replayed or "
+                     "something fails; 2 for a bad option",
+            .examples = "cusplice bench --rounds 2 --svg T.svg -o T.md R.cst\tA quick look at the "
+                        "default grid, as a table and as a plot.\n"
+                        "cusplice bench --strategy piecewise --segments 8,64 --break none "
+                        "R.cst\tTwo sizes of graphs.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record replay",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

@@ -20,14 +20,11 @@ enum { EXIT_NONE = 1, EXIT_BAD = 2 };
 
 static const char help[] =
     "What earlier runs left in the signature cache (the key cache_dir): which stretches of "
-    "launches "
-    "came again\n"
+    "launches came again\n"
     "and paid as graphs. Without DIR: the folder that is set here and now; where no setting names "
     "one, the folder\n"
     "that cusplice run offers ($XDG_CACHE_HOME/cusplice, or ~/.cache/cusplice).\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: 0; 1 where there is no such file, or none that is used; 2 for a bad option or no "
-    "folder.\n";
+    "\n" CLI_OPTIONS;
 
 static const struct table_column columns[] = {
     {"path", TABLE_TEXT},      {"ops", TABLE_COUNT},  {"pace_ns", TABLE_NS},
@@ -169,4 +166,15 @@ const struct cli_verb cli_verb_cache = {
     .summary = "what earlier runs left for later ones",
     .help = help,
     .run = run,
+    .page =
+        {
+            .exits = "0; 1 where there is no such file, or none that is used; 2 for a bad option "
+                     "or no folder",
+            .examples = "cusplice cache --list\tWhat earlier runs left, a line for each graph.\n"
+                        "cusplice cache --clear\tRemoves it.\n",
+            .files = "~/.cache/cusplice\tThe folder of the signature cache, where XDG_CACHE_HOME "
+                     "names no other and no setting does.\n",
+            .see = "run config",
+            .takes = CLI_TAKES_FOLDER,
+        },
 };

@@ -22,10 +22,7 @@ static const char help[] =
     "only definitions in them (names of kernels, streams, threads) are taken, unchecked, since the "
     "rest refers to them.\n"
     "Where something is missing the new trace has a record of lost ops. It cannot be replayed.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: 0, also where nothing is damaged, which is said, and no file is made; 1 where "
-    "nothing can be read or\n"
-    "the new trace not be written; 2 for a bad option.\n";
+    "\n" CLI_OPTIONS;
 
 static bool ends_with(const char *path, size_t bytes, const char *end) {
     size_t n = strlen(end);
@@ -155,9 +152,20 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_repair = {
-    "repair",
-    "repair [-o OUT] [--force] [--pack] TRACE",
-    "what can be read of a damaged trace as a whole one",
-    help,
-    run,
+    .name = "repair",
+    .synopsis = "repair [-o OUT] [--force] [--pack] TRACE",
+    .summary = "what can be read of a damaged trace as a whole one",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits =
+                "0, also where nothing is damaged, which is said, and no file is made; 1 where "
+                "nothing can be read or the new trace not be written; 2 for a bad option",
+            .examples =
+                "cusplice repair -o OUT.cst T.cst\tWhat can be read of T.cst, as OUT.cst.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record info",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

@@ -22,34 +22,29 @@
 #include "tools/trace/table.h"
 #include "tools/whatif/facts.h"
 
-static const char help[] =
-    "Plays a trace of cusplice record --replayable again, on the GPU, without the program: its "
-    "kernels, memsets and\n"
-    "copies on memory with the same contents at the same addresses, by several strategies, each "
-    "in a process of its\n"
-    "own. Memory at the end is held against the recorded sums. What cannot be replayed is named "
-    "before anything\n"
-    "begins.\n"
-    "\n"
-    "A replay runs the GPU code that the trace holds, on this machine and as this user, and loads "
-    "code from the files\n"
-    "that it names. Play only traces of people whose programs you would run. A trace that belongs "
-    "to another user, or\n"
-    "that others may write, is asked about on a terminal, and wants --trust elsewhere. The options "
-    "of a recording that\n"
-    "name files or bound memory are never taken.\n"
-    "\n" CLI_OPTIONS "\n"
-    "step_ns is the median of the time for a step; a step ends where the host waits for the GPU "
-    "and there was work\n"
-    "for it. noise_ns is the median absolute deviation of that. first_ten_of_eager compares the "
-    "first ten typical\n"
-    "steps of all, in which graphs are made, gain_at_step is the first of them that has 90 % of "
-    "the gain (empty: none\n"
-    "has, or there is no gain). in_graphs is of the measured passes.\n"
-    "\n"
-    "Exit status: 0; 1 where memory differs at the end, the trace cannot be replayed or a player "
-    "fails; 2 for a bad\n"
-    "option.\n";
+static const char help[] = "Plays a trace of cusplice record --replayable again, on the GPU, "
+                           "without the program: its kernels, memsets and\n"
+                           "copies on memory with the same contents at the same addresses, by "
+                           "several strategies, each in a process of its\n"
+                           "own. Memory at the end is held against the recorded sums. What cannot "
+                           "be replayed is named before anything\n"
+                           "begins.\n"
+                           "\n"
+                           "A replay runs the GPU code that the trace holds, on this machine and "
+                           "as this user, and loads code from the files\n"
+                           "that it names. Play only traces of people whose programs you would "
+                           "run. A trace that belongs to another user, or\n"
+                           "that others may write, is asked about on a terminal, and wants --trust "
+                           "elsewhere. The options of a recording that\n"
+                           "name files or bound memory are never taken.\n"
+                           "\n" CLI_OPTIONS "\n"
+                           "step_ns is the median of the time for a step; a step ends where the "
+                           "host waits for the GPU and there was work\n"
+                           "for it. noise_ns is the median absolute deviation of that. "
+                           "first_ten_of_eager compares the first ten typical\n"
+                           "steps of all, in which graphs are made, gain_at_step is the first of "
+                           "them that has 90 % of the gain (empty: none\n"
+                           "has, or there is no gain). in_graphs is of the measured passes.\n";
 
 enum { STRATEGIES = 6, WARM = 8 };
 
@@ -286,11 +281,23 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_replay = {
-    "replay",
-    "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [-c FILE]... [--repeat N] "
-    "[--pace "
-    "recorded|fastest|none] [--trust] [--format table|json|csv|md] [--wide] [-o FILE] TRACE",
-    "play a replayable trace again, by several strategies",
-    help,
-    run,
+    .name = "replay",
+    .synopsis =
+        "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [-c FILE]... [--repeat "
+        "N] [--pace recorded|fastest|none] [--trust] [--format table|json|csv|md] [--wide] [-o "
+        "FILE] TRACE",
+    .summary = "play a replayable trace again, by several strategies",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where memory differs at the end, the trace cannot be replayed or a "
+                     "player fails; 2 for a bad option",
+            .examples = "cusplice replay R.cst\tAll strategies, each in a process of its own.\n"
+                        "cusplice replay --strategy piecewise --eager 'attention*' R.cst\tThe "
+                        "price of one rule.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record bench whatif",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

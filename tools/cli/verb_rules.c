@@ -30,8 +30,7 @@ static const char help[] =
     "\n"
     "The 32 kernels with the most time on the GPU are looked at; without GPU times those that are "
     "launched most.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: 0; 1 where the trace cannot be read or played; 2 for a bad option.\n";
+    "\n" CLI_OPTIONS;
 
 enum { THREADS = 4096 };
 
@@ -145,9 +144,18 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_rules = {
-    "rules",
-    "rules [--cost FILE] [-o FILE] [--force] TRACE",
-    "rules that a trace speaks for, as a file",
-    help,
-    run,
+    .name = "rules",
+    .synopsis = "rules [--cost FILE] [-o FILE] [--force] TRACE",
+    .summary = "rules that a trace speaks for, as a file",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where the trace cannot be read or played; 2 for a bad option",
+            .examples = "cusplice rules T.cst >program.conf\tProposes rules for the recorded "
+                        "program; then: cusplice run -c program.conf.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record whatif config",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

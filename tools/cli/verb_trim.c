@@ -13,16 +13,14 @@
 #include "tools/trace/json.h"
 #include "tools/trace/trim.h"
 
-static const char help[] =
-    "Writes steps A to B of the busiest stream, of every other stream the steps that begin in "
-    "that\n"
-    "time, and what they need of definitions, into a new trace. Its facts say what it was made "
-    "from.\n"
-    "What a replay needs (cusplice record --replayable) goes along where all steps do, and is left "
-    "out otherwise.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: 0; 1 where the trace cannot be read or the new one not be written; 2 for a bad\n"
-    "option. Where something fails no new file is left.\n";
+static const char help[] = "Writes steps A to B of the busiest stream, of every other stream the "
+                           "steps that begin in that\n"
+                           "time, and what they need of definitions, into a new trace. Its facts "
+                           "say what it was made from.\n"
+                           "What a replay needs (cusplice record --replayable) goes along where "
+                           "all steps do, and is left out otherwise.\n"
+                           "\n" CLI_OPTIONS "\n"
+                           "Where something fails no new file is left.\n";
 
 static bool default_out(const char *path, char *out, size_t bytes) {
     size_t stem = strlen(path);
@@ -126,9 +124,20 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_trim = {
-    "trim",
-    "trim [--steps A-B] [--stream N] [-o FILE] [--force] [--pack] [--bare] TRACE",
-    "some steps of a trace as a trace of their own",
-    help,
-    run,
+    .name = "trim",
+    .synopsis = "trim [--steps A-B] [--stream N] [-o FILE] [--force] [--pack] [--bare] TRACE",
+    .summary = "some steps of a trace as a trace of their own",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where the trace cannot be read or the new one not be written; 2 for a "
+                     "bad option",
+            .examples =
+                "cusplice trim --steps 10-19 --pack T.cst\tTen steps, compressed, as T.trim.cst.\n"
+                "cusplice trim --bare -o others.cst T.cst\tA trace that others may see.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record repair",
+            .takes = CLI_TAKES_TRACE,
+        },
 };
