@@ -86,7 +86,7 @@ TEST(Verbs, HintsNameNothingThatIsFar) {
 
 const char *const kVerbs[] = {"run",    "record", "info",   "dump",   "report",    "diff",
                               "trim",   "whatif", "replay", "bench",  "calibrate", "export",
-                              "import", "verify", "top",    "config", "cache"};
+                              "import", "verify", "top",    "config", "cache",     "doctor"};
 
 // As wide as the terminal (COLUMNS, where there is none), and 110 columns at most.
 TEST(Verbs, HelpFitsTheTerminal) {
@@ -146,7 +146,8 @@ TEST(Verbs, OptionsAreTheSameEverywhere) {
         {"force",
          {"record", "info", "dump", "report", "diff", "trim", "whatif", "replay", "bench",
           "calibrate", "export", "import", "config"}},
-        {"format", {"info", "report", "diff", "whatif", "replay", "bench", "top", "config"}},
+        {"format",
+         {"info", "report", "diff", "whatif", "replay", "bench", "top", "config", "doctor"}},
     };
     std::map<std::string, std::string> help;
     for (const char *verb : kVerbs) {
@@ -166,8 +167,9 @@ TEST(Verbs, OptionsAreTheSameEverywhere) {
 
 TEST(Verbs, OptionsAreReadAlikeByAll) {
     // Behind words too, whatever the environment says of that; never by the beginning of a name.
-    for (const char *verb : {"bench", "cache", "calibrate", "config", "diff", "dump", "export",
-                             "import", "info", "replay", "report", "top", "trim", "whatif"}) {
+    for (const char *verb :
+         {"bench", "cache", "calibrate", "config", "diff", "doctor", "dump", "export", "import",
+          "info", "replay", "report", "top", "trim", "whatif"}) {
         Result r = Cusplice({verb, "word", "-h"}, {{"POSIXLY_CORRECT", "1"}});
         EXPECT_EQ(r.Exit(), 0) << verb << ": " << r.err;
         EXPECT_TRUE(Has(r.out, std::string("usage: cusplice ") + verb)) << r.out;
