@@ -1,9 +1,12 @@
 // Promise: cusplice doctor finds each thing that is not right, and says what to do about it; it
 // never runs the program, tells no secret, and waits for nobody.
 #include <dlfcn.h>
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -183,6 +186,10 @@ TEST(Doctor, FindsSettingsThatAreWrong) {
     EXPECT_ANSWER(a, "settings", "note", "mode eager: no graphs", "piecewise");
     a = Ask(root, {{"CUSPLICE_WARMPU", "3"}});
     EXPECT_ANSWER(a, "settings", "wrong", "1 problem, the first: CUSPLICE_WARMPU", "--list");
+    // The self-test asks the machine, and not the settings.
+    a = Ask(root, {{"CUSPLICE_EAGER", "*"}, {"CUSPLICE_WARMUP", "1000"}});
+    EXPECT_ANSWER(a, "settings", "ok", "1 rule; warmup = 1000", "");
+    EXPECT_ANSWER(a, "selftest", "ok", " of them went into graphs", "");
 }
 
 TEST(Doctor, FindsVariablesThatAreInTheWay) {
@@ -320,6 +327,20 @@ TEST(Doctor, ReadsTheContainersQuota) {
     root.Put("/proc/version", "Linux version 4.4.0 gVisor\n");
     a = Ask(root);
     EXPECT_ANSWER(a, "container", "note", "gVisor's", "nvproxy");
+}
+
+TEST(Doctor, CountsTheProcessorsOfTheProcess) {
+    Root root("cpus");
+    cpu_set_t before, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+        if (CPU_ISSET(i, &before))
+            CPU_SET(i, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    Answers a = Ask(root);
+    ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+    EXPECT_ANSWER(a, "cpus", "note", "may run on 1; no quota", "two processors");
 }
 
 TEST(Doctor, FindsThatSharedMemoryIsFull) {
@@ -492,6 +513,25 @@ TEST(Doctor, SaysWhatOfCudaAProgramLinks) {
     EXPECT_ANSWER(a, "links", "ok", "the program has a static runtime", "");
 }
 
+// Another loader would find other files: its programs' own lists are read.
+TEST(Doctor, ListsByNoOtherLoader) {
+    Root root("loaders");
+    const std::string usual = "/lib64/ld-linux-x86-64.so.2";
+    char folder[] = "/tmp/cusXXXXXX"; // with a short name
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    const std::string other = std::string(folder) + "/ld";
+    const std::string program = Changed("loaded", "harness/decode/decode", usual, other);
+    ASSERT_EQ(RunProgram({"/bin/cp", "-L", usual, other}).Exit(), 0);
+    Answers a = Ask(root, {}, {program});
+    EXPECT_ANSWER(a, "links", "ok", "only its own list was read", "");
+    unlink(other.c_str());
+    ASSERT_EQ(symlink(usual.c_str(), other.c_str()), 0);
+    a = Ask(root, {}, {program});
+    EXPECT_FALSE(Has(a.Of("links", "value"), "only its own list")) << "the same by another name";
+    unlink(other.c_str());
+    rmdir(folder);
+}
+
 TEST(Doctor, FindsNamespaces) {
     Root root("bindings");
     Answers a = Ask(root, {}, {"tests/launcher/target_namespaces"});
@@ -509,6 +549,36 @@ TEST(Doctor, SurvivesDamagedPrograms) {
         chmod(path.c_str(), 0755);
         EXPECT_FALSE(Has(Ask(root, {}, {path}).result.out, "was not answered"));
     }
+    Elf64_Ehdr head;
+    memcpy(&head, whole.data(), sizeof head);
+    for (bool far : {false, true}) { // tables far behind the file, or longer than it
+        std::string text = whole;
+        for (unsigned i = 0; i < head.e_shnum; i++) {
+            Elf64_Shdr section;
+            size_t at = head.e_shoff + i * sizeof section;
+            memcpy(&section, whole.data() + at, sizeof section);
+            (far ? section.sh_offset : section.sh_size) = uint64_t(1) << 40;
+            text.replace(at, sizeof section, (const char *)&section, sizeof section);
+        }
+        const std::string path = Write("tables.elf", text);
+        chmod(path.c_str(), 0755);
+        EXPECT_FALSE(Has(Ask(root, {}, {path}).result.out, "was not answered"));
+    }
+    // A text that ends nowhere, up to the end of the last page.
+    std::string endless = whole;
+    endless.resize((whole.size() + 4095) / 4096 * 4096, 'A');
+    for (unsigned i = 0; i < head.e_phnum; i++) {
+        Elf64_Phdr part;
+        size_t at = head.e_phoff + i * sizeof part;
+        memcpy(&part, whole.data() + at, sizeof part);
+        if (part.p_type == PT_INTERP)
+            part.p_offset = whole.size() / 4096 * 4096 + 4088;
+        endless.replace(at, sizeof part, (const char *)&part, sizeof part);
+    }
+    endless.replace(endless.size() - 8, 8, "AAAAAAAA");
+    const std::string last = Write("endless.elf", endless);
+    chmod(last.c_str(), 0755);
+    EXPECT_TRUE(Has(Ask(root, {}, {last}).Of("program", "value"), "without a dynamic loader"));
     for (size_t bytes : {5u, 63u, 64u, 900u}) {
         const std::string path = Write("damaged.elf", whole.substr(0, bytes));
         chmod(path.c_str(), 0755);

@@ -173,7 +173,8 @@ static void take_listed(struct closure *closure, char *text) {
     }
 }
 
-/* By this process's own loader alone: another one would be a program of a stranger's choice. */
+/* By this process's own loader alone: another one finds other files, and would be a program of a
+ * stranger's choice. */
 static void list_all(struct closure *closure, const char *program, const struct doctor_elf *elf) {
     char own[PATH_MAX], real[PATH_MAX];
     const char *loader = doctor_elf_loader(elf);
