@@ -3,6 +3,7 @@
 #include "shim/base/config.h"
 
 #include <gtest/gtest.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -191,6 +192,16 @@ TEST(Config, NearIsASlipOrABeginning) {
         EXPECT_STREQ(cus_near(c.word, words), c.near) << c.word;
     const char *const none[] = {nullptr};
     EXPECT_EQ(cus_near("x", none), nullptr);
+    // A known word that the written one begins with is not read beyond its end.
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages =
+        (char *)mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    ASSERT_EQ(mprotect(pages + page, page, PROT_NONE), 0);
+    const char *last = strcpy(pages + page - sizeof "hold", "hold");
+    const char *const at_the_end[] = {last, nullptr};
+    EXPECT_EQ(cus_near("hold_for_long", at_the_end), nullptr);
+    munmap(pages, 2 * page);
 }
 
 TEST(Config, NearestIsByEditDistance) {
