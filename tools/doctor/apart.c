@@ -79,5 +79,5 @@ enum doctor_end doctor_apart(void (*work)(void *context), void *context, unsigne
     }
     if (WIFSIGNALED(status))
         *number = WTERMSIG(status);
-    return WIFSIGNALED(status) ? DOCTOR_DIED : DOCTOR_DONE;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? DOCTOR_DONE : DOCTOR_DIED;
 }

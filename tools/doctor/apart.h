@@ -15,7 +15,7 @@ void *doctor_shared(size_t bytes);
 void doctor_shared_free(void *shared, size_t bytes);
 
 /* Calls work(context) in a child. DOCTOR_LATE: it was killed after so many seconds. DOCTOR_DIED: by
- * the signal *signal. */
+ * the signal *signal, or (0) it exited with a status that is not 0. */
 enum doctor_end doctor_apart(void (*work)(void *context), void *context, unsigned seconds,
                              int *signal);
 

@@ -182,7 +182,7 @@ void doctor_ask_seccomp(struct doctor_answer *answer) {
         enum doctor_end end = doctor_apart(try_call, trial, 1, &number);
         if (end == DOCTOR_DIED)
             doctor_find(answer, DOCTOR_NOT_RIGHT, NULL, "%s ends the process: %s", trial->call,
-                        strsignal(number));
+                        number ? strsignal(number) : "it exits");
         else if (trial->wrong > 0)
             doctor_find(answer, DOCTOR_NOT_RIGHT, NULL, "%s is refused (%s): %s", trial->call,
                         strerror(trial->wrong), trial->without);

@@ -185,7 +185,7 @@ static void list_all(struct closure *closure, const char *program, const struct 
     int number;
     char *text = calloc(1, LIST_BYTES);
     if (listing.out >= 0 && text &&
-        doctor_apart(list, &listing, LIST_SECONDS, &number) == DOCTOR_DONE &&
+        doctor_apart(list, &listing, LIST_SECONDS, &number) != DOCTOR_LATE &&
         pread(listing.out, text, LIST_BYTES - 1, 0) > 0)
         take_listed(closure, text);
     free(text);

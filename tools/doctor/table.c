@@ -47,7 +47,7 @@ void doctor_find(struct doctor_answer *answer, enum doctor_status status, const 
 void doctor_end_text(enum doctor_end end, int signal, unsigned seconds, char *out, size_t bytes) {
     if (end == DOCTOR_LATE)
         snprintf(out, bytes, "no answer within %u s", seconds);
-    else if (end == DOCTOR_DIED)
+    else if (end == DOCTOR_DIED && signal)
         snprintf(out, bytes, "it was ended by signal %d (%s)", signal, strsignal(signal));
     else
         snprintf(out, bytes, "%s",
