@@ -267,6 +267,7 @@ TEST(Doctor, FindsADriverThatFailsHangsOrCrashes) {
         {"804", "cuInit returned error 804", "compatibility package"},
         {"999", "cuInit returned error 999", "nvidia-uvm"},
         {"7", "cuInit returned error 7", "dmesg"},
+        {"exit", "cuInit: it ended early", "dmesg"},
         // A sanitizer makes an exit of it.
         {"crash", Sanitized() ? "cuInit: it ended early" : "cuInit: it was ended by signal 11",
          "dmesg"},

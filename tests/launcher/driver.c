@@ -1,6 +1,6 @@
 /*
- * A libcuda.so.1 that is not right: FAKE_DRIVER says whether cuInit hangs, crashes, or returns that
- * number. Its devices are none.
+ * A libcuda.so.1 that is not right: FAKE_DRIVER says whether cuInit hangs, crashes, exits, or
+ * returns that number. Its devices are none.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -26,6 +26,8 @@ int cuInit(unsigned flags) {
     if (what && strcmp(what, "hang") == 0)
         for (;;)
             pause();
+    if (what && strcmp(what, "exit") == 0)
+        _exit(3);
     if (what && strcmp(what, "crash") == 0)
         raise(SIGSEGV);
     return what ? atoi(what) : 0;
