@@ -121,7 +121,7 @@ TEST(Verbs, HintsNameNothingThatIsFar) {
 const char *const kVerbs[] = {"run",       "record", "info",   "dump",   "report",
                               "diff",      "trim",   "whatif", "replay", "bench",
                               "calibrate", "export", "import", "verify", "top",
-                              "config",    "cache",  "repair", "rules"};
+                              "config",    "cache",  "repair", "rules",  "doctor"};
 
 // As wide as the terminal (COLUMNS, where there is none), and 110 columns at most.
 TEST(Verbs, HelpFitsTheTerminal) {
@@ -184,7 +184,8 @@ TEST(Verbs, OptionsAreTheSameEverywhere) {
           "calibrate", "export", "import", "config", "cache", "repair", "rules"}},
         {"wide", {"report", "diff", "replay", "bench", "cache"}},
         {"format",
-         {"info", "report", "diff", "whatif", "replay", "bench", "top", "config", "cache"}},
+         {"info", "report", "diff", "whatif", "replay", "bench", "top", "config", "cache",
+          "doctor"}},
     };
     std::map<std::string, std::string> help;
     for (const char *verb : kVerbs) {
@@ -205,8 +206,8 @@ TEST(Verbs, OptionsAreTheSameEverywhere) {
 TEST(Verbs, OptionsAreReadAlikeByAll) {
     // Behind words too, whatever the environment says of that; never by the beginning of a name.
     for (const char *verb :
-         {"bench", "cache", "calibrate", "config", "diff", "dump", "export", "import", "info",
-          "repair", "replay", "report", "rules", "top", "trim", "whatif"}) {
+         {"bench", "cache", "calibrate", "config", "diff", "doctor", "dump", "export", "import",
+          "info", "repair", "replay", "report", "rules", "top", "trim", "whatif"}) {
         Result r = Cusplice({verb, "word", "-h"}, {{"POSIXLY_CORRECT", "1"}});
         EXPECT_EQ(r.Exit(), 0) << verb << ": " << r.err;
         EXPECT_TRUE(Has(r.out, std::string("usage: cusplice ") + verb)) << r.out;

@@ -14,6 +14,9 @@
  * LD_PRELOAD. */
 bool cli_library_find(char *out, size_t bytes);
 
+/* The same, without a word. False: there is none. */
+bool cli_library_look(char *out, size_t bytes);
+
 /* The same for harness/player, the program that replays traces. */
 bool cli_player_find(char *out, size_t bytes);
 /* And for harness/scenario. */

@@ -39,6 +39,7 @@ static const struct cli_verb *const verbs[] = {
     &cli_verb_top,
     &cli_verb_config,
     &cli_verb_cache,
+    &cli_verb_doctor,
     NULL,
 };
 /* clang-format on */

@@ -53,6 +53,7 @@ extern const struct cli_verb
     cli_verb_calibrate,
     cli_verb_config,
     cli_verb_diff,
+    cli_verb_doctor,
     cli_verb_dump,
     cli_verb_export,
     cli_verb_import,

@@ -3,6 +3,7 @@
 #include "shim/base/config.h"
 
 #include <gtest/gtest.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
