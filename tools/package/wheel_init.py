@@ -1,0 +1,9 @@
+"""cusplice makes CUDA programs launch faster. This package holds the library and the command `cusplice`."""
+import os
+import sys
+
+
+def main():
+    """The console script: becomes the launcher, which passes the program's exit status through."""
+    launcher = os.path.join(os.path.dirname(os.path.realpath(__file__)), "bin", "cusplice")
+    os.execv(launcher, ["cusplice"] + sys.argv[1:])
