@@ -49,7 +49,11 @@ done
 cp "$(made libc_nonshared.a)" "$lib/"
 # stat and its like were no functions of libc.so.6 then: the small archive has them.
 rm "$lib/libc.so"
-echo "GROUP ( libc.so.6 libc_nonshared.a )" >"$lib/libc.so"
+echo "GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( ld-linux-x86-64.so.2 ) )" >"$lib/libc.so"
+# The loader has what thread-local variables of shared libraries need.
+echo 'void __tls_get_addr(void) {}' >"$work/ld.c"
+echo 'GLIBC_2.3 { __tls_get_addr; };' >"$work/ld.map"
+gcc -shared -nostdlib -Wl,-soname,ld-linux-x86-64.so.2 -Wl,--version-script="$work/ld.map" "$work/ld.c" -o "$lib/ld-linux-x86-64.so.2"
 # zig's start file is position-independent: one for both kinds of program.
 cp "$(made crt1.o)" "$lib/crt1.o"
 cp "$lib/crt1.o" "$lib/Scrt1.o"
@@ -64,5 +68,6 @@ chmod +x "$to/cc"
 cat >"$to/bazelrc" <<END
 build:release --config=release_options
 build:release --repo_env=CC=$to/cc
+build:release --action_env=NVCC_CCBIN=$to/cc
 END
 echo "$stamp" >"$to/stamp"
