@@ -36,6 +36,7 @@ static const struct cli_verb *const verbs[] = {
     &cli_verb_top,
     &cli_verb_config,
     &cli_verb_cache,
+    &cli_verb_demo,
 };
 /* clang-format on */
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
