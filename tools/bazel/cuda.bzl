@@ -99,6 +99,9 @@ def _cuda_binary_impl(ctx):
     args.add_all(["-Xlinker", "-rpath-link", "-Xlinker", CUDA_LIB_DIR])
     if ctx.attr.rpath:
         args.add_all(["-Xlinker", "-rpath", "-Xlinker", CUDA_LIB_DIR])
+    else:
+        # nvcc would link device code, of which there is none to link, and note the paths of this machine beside it.
+        args.add("-nodlink")
     args.add_all(["-l" + lib for lib in ctx.attr.libs])
     ctx.actions.run(
         executable = CUDA_NVCC,
