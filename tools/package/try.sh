@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# tools/release --check calls it: try.sh FOLDER. Each package of the folder is installed into a fresh place, runs the demo on the simulator,
+# tools/release --check calls it: try.sh FOLDER [SUITE...]. Each package of the folder is installed into a fresh place, runs the demo on the simulator,
 # leaves something for its user, and is removed; nothing of it may be left. As root, and with debootstrap, also in a bare root of each
-# distribution of SUITES, which ends in the C library of that distribution.
+# distribution: bullseye and bookworm (glibc 2.31 and 2.36) unless others are named.
 set -euo pipefail
-SUITES=(bullseye bookworm) # glibc 2.31 and 2.36: the oldest and the newest that CI can fetch
 out=$(cd "$1" && pwd)
+shift
+suites=("$@")
+[[ ${#suites[@]} != 0 ]] || suites=(bullseye bookworm)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
@@ -144,7 +146,7 @@ if compgen -G "$out/*.rpm" >/dev/null; then
     [[ ! -d $work/deb-usr ]] || attempt ".rpm and Debian package have the same files" same
 fi
 if [[ $(id -u) == 0 ]] && command -v debootstrap >/dev/null && unshare --mount true 2>/dev/null; then
-    for suite in "${SUITES[@]}"; do attempt "$suite" bare "$suite"; done
+    for suite in "${suites[@]}"; do attempt "$suite" bare "$suite"; done
 fi
 echo "$passed passed, $failed failed"
 [[ $failed == 0 ]]
