@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/release --check calls it: try.sh FOLDER [SUITE...]. Each package of the folder is installed into a fresh place, runs the demo on the simulator,
+# tools/release --check calls it: try.sh FOLDER [SUITE...]. Each package of the folder is installed into a fresh place, runs the demo,
 # leaves something for its user, and is removed; nothing of it may be left. As root, and with debootstrap, also in a bare root of each
 # distribution: bullseye and bookworm (glibc 2.31 and 2.36) unless others are named.
 set -euo pipefail
