@@ -17,7 +17,7 @@ import time
 HERE = pathlib.Path.cwd()  # the root of the runfiles
 DOCS = HERE / "tools/docs"
 # Examples of pages that wait for somebody, or that measure the machine for long.
-NOT_RUN = {"cusplice top": "a program that runs", "cusplice calibrate": "a GPU to measure"}
+NOT_RUN = {"cusplice top": "a program that runs", "cusplice calibrate": "a GPU to measure", "cusplice demo": "a package"}
 
 
 class Folder:

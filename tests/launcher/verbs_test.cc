@@ -118,10 +118,10 @@ TEST(Verbs, HintsNameNothingThatIsFar) {
               "cusplice: the driver has no call zzzzz\n");
 }
 
-const char *const kVerbs[] = {"run",       "record", "info",   "dump",   "report",
-                              "diff",      "trim",   "whatif", "replay", "bench",
-                              "calibrate", "export", "import", "verify", "top",
-                              "config",    "cache",  "repair", "rules",  "doctor"};
+const char *const kVerbs[] = {"run",    "record", "info",   "dump",   "report",    "diff",
+                              "trim",   "whatif", "replay", "bench",  "calibrate", "export",
+                              "import", "verify", "top",    "config", "cache",     "repair",
+                              "rules",  "doctor", "demo"};
 
 // As wide as the terminal (COLUMNS, where there is none), and 110 columns at most.
 TEST(Verbs, HelpFitsTheTerminal) {
@@ -155,6 +155,41 @@ TEST(Verbs, HelpFitsTheTerminal) {
     EXPECT_GT(atoi(r.out.c_str()), 60) << r.out << r.err;
 }
 
+// A prefix as packages make it: the launcher becomes the demo there, in the words of demo.py.
+TEST(Verbs, DemoIsThatOfThePackage) {
+    Result r = Cusplice({"demo"});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "in the source tree: tools/demo")) << r.err;
+    std::string prefix = Folder() + "/prefix", bin = prefix + "/bin/cusplice";
+    ASSERT_EQ(system(("mkdir -p " + prefix + "/bin " + prefix + "/lib/cusplice/demo && cp " +
+                      CuspliceProgram() + " " + bin)
+                         .c_str()),
+              0);
+    Write("prefix/lib/cusplice/demo/demo.py", "import sys\nprint(sys.argv[1:])\nsys.exit(7)\n");
+    auto demo = [&](Strings words, const Environment &more = {}) {
+        words.insert(words.begin(), {bin, "demo"});
+        return RunProgram(words, more);
+    };
+    r = demo({});
+    EXPECT_EQ(r.out, "[]\n") << r.err;
+    EXPECT_EQ(r.Exit(), 7);
+    std::string file = Folder() + "/demo.json";
+    EXPECT_EQ(demo({"--sim", "--tokens", "60", "-o", file}).out,
+              "['--device', 'sim', '--tokens', '60', '--json', '" + file + "']\n");
+    EXPECT_EQ(demo({"--gpu"}).out, "['--device', 'gpu']\n");
+    Write("demo.json", "kept");
+    r = demo({"-o", file});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "--force replaces it")) << r.err;
+    EXPECT_EQ(demo({"-o", file, "--force"}).Exit(), 7);
+    for (const Strings &words :
+         {Strings{"--sim", "--gpu"}, Strings{"word"}, Strings{"--tokens", "0"}})
+        EXPECT_EQ(demo(words).Exit(), 2) << words[0];
+    r = demo({}, {{"PATH", "/nowhere"}});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "python3, which the demo needs: No such file")) << r.err;
+}
+
 // The line of an option; "" where the help has none.
 std::string OptionOf(const std::string &help, const std::string &name) {
     std::istringstream lines(help);
@@ -178,10 +213,10 @@ TEST(Verbs, OptionsAreTheSameEverywhere) {
          {"run", "record", "whatif"}}, // of verify: whose graphs; of replay, bench: a strategy
         {"output",
          {"record", "info", "dump", "report", "diff", "trim", "whatif", "replay", "bench",
-          "calibrate", "import", "config", "cache", "repair", "rules"}},
+          "calibrate", "import", "config", "cache", "repair", "rules", "demo"}},
         {"force",
          {"record", "info", "dump", "report", "diff", "trim", "whatif", "replay", "bench",
-          "calibrate", "export", "import", "config", "cache", "repair", "rules"}},
+          "calibrate", "export", "import", "config", "cache", "repair", "rules", "demo"}},
         {"wide", {"report", "diff", "replay", "bench", "cache"}},
         {"format",
          {"info", "report", "diff", "whatif", "replay", "bench", "top", "config", "cache",
@@ -206,8 +241,8 @@ TEST(Verbs, OptionsAreTheSameEverywhere) {
 TEST(Verbs, OptionsAreReadAlikeByAll) {
     // Behind words too, whatever the environment says of that; never by the beginning of a name.
     for (const char *verb :
-         {"bench", "cache", "calibrate", "config", "diff", "doctor", "dump", "export", "import",
-          "info", "repair", "replay", "report", "rules", "top", "trim", "whatif"}) {
+         {"bench", "cache", "calibrate", "config", "demo", "diff", "doctor", "dump", "export",
+          "import", "info", "repair", "replay", "report", "rules", "top", "trim", "whatif"}) {
         Result r = Cusplice({verb, "word", "-h"}, {{"POSIXLY_CORRECT", "1"}});
         EXPECT_EQ(r.Exit(), 0) << verb << ": " << r.err;
         EXPECT_TRUE(Has(r.out, std::string("usage: cusplice ") + verb)) << r.out;

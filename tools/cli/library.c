@@ -34,6 +34,11 @@ static const char *const scenarios[] = {
     NULL,
 };
 
+static const char *const demos[] = {
+    "../lib/cusplice/demo/demo.py",
+    NULL,
+};
+
 /* The folder of this binary; "": it cannot be told. */
 static void own_folder(char out[PATH_MAX]) {
     ssize_t got = readlink("/proc/self/exe", out, PATH_MAX - 1);
@@ -91,6 +96,10 @@ bool cli_player_find(char *out, size_t bytes) {
 
 bool cli_scenario_find(char *out, size_t bytes) {
     return find(scenarios, "the program of scenarios (//harness/scenario)", X_OK, out, bytes);
+}
+
+bool cli_demo_find(char *out, size_t bytes) {
+    return find(demos, "the demo (in the source tree: tools/demo)", R_OK, out, bytes);
 }
 
 static bool is_sanitizer(const char *entry, size_t bytes) {

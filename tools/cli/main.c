@@ -40,6 +40,7 @@ static const struct cli_verb *const verbs[] = {
     &cli_verb_config,
     &cli_verb_cache,
     &cli_verb_doctor,
+    &cli_verb_demo,
     NULL,
 };
 /* clang-format on */

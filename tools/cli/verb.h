@@ -52,6 +52,7 @@ extern const struct cli_verb
     cli_verb_cache,
     cli_verb_calibrate,
     cli_verb_config,
+    cli_verb_demo,
     cli_verb_diff,
     cli_verb_doctor,
     cli_verb_dump,
