@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What tools/package promises, on small files in place of the built ones: the same files give the same packages, bit for bit, whatever the
 machine's clock, umask, time zone and order are; a program that needs a newer C library than 2.28 is refused; all kinds have the same files;
-what install.sh installs, uninstall.sh removes; forget.sh removes what runs left.
+no document has a link that leads nowhere; what install.sh installs, uninstall.sh removes; forget.sh removes what runs left.
 
 Run by //tests/package:pack_test, and by hand without arguments.
 """
@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tools/package"
 KINDS = ["tarball", "wheel", "deb"] + (["rpm"] if shutil.which("rpmbuild") else [])
 EPOCH = 1700000000
+ZSH, DEBIAN_ZSH = "share/zsh/site-functions/", "share/zsh/vendor-completions/"
 FAKE_LAUNCHER = """#!/bin/sh
 [ "$1" = cache ] && [ -z "${FAKE_BUSY:-}" ] && rm -f "$3/cusplice.cache"
 exit 0
@@ -33,10 +34,13 @@ class Packages(unittest.TestCase):
         self.work = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.work)
         files = {"bin/cusplice": (FAKE_LAUNCHER, 755), "lib/cusplice/data": ("b" * 3001, 644), "lib/cusplice/demo/x": ("c", 755),
-                 "share/cusplice/presets/y.conf": ("d", 644), "include/cusplice.h": ("e", 644)}
+                 "share/cusplice/presets/y.conf": ("d", 644), "include/cusplice.h": ("e", 644), "share/man/man1/cusplice-run.1": ("f", 644),
+                 "share/bash-completion/completions/cusplice": ("g", 644), ZSH + "_cusplice": ("h", 644),
+                 "share/doc/cusplice/README.md": ("[a](a.md), [limits](../../README.md#limits), [tools/README.md](../README.md)\n", 644)}
         self.words = []
         for number, (path, (text, mode)) in enumerate(files.items()):
-            source = self.work / f"source{number}"
+            source = self.work / "tools/docs" / f"source{number}"
+            source.parent.mkdir(parents=True, exist_ok=True)
             source.write_text(text)
             self.words.append(f"{mode}:{path}={source}")
         self.words += [f"755:lib/cusplice/forget.sh={PACKAGE}/forget.sh", f"644:share/pkgconfig/cusplice.pc={PACKAGE}/cusplice.pc.in"]
@@ -46,7 +50,7 @@ class Packages(unittest.TestCase):
         words = self.words if words is None else words
         command = [*before, "python3", str(PACKAGE / "pack.py"), kind, "--out", str(self.work / to), "--epoch", str(EPOCH), "--version-file",
                    str(ROOT / "shim/base/version.h"), *words]
-        return subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
+        return subprocess.run(command, env={**os.environ, **environment}, cwd=self.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
 
     def packed(self, kind, to="out", **more):
         done = self.pack(kind, to, **more)
@@ -112,12 +116,18 @@ class Packages(unittest.TestCase):
     def test_all_kinds_have_the_same_files(self):
         expected = {word.partition("=")[0].partition(":")[2]: int(word[:3], 8) for word in self.words}
         for kind in KINDS:
-            self.assertEqual(self.members(kind), expected, kind)
+            # Debian's zsh looks in another folder.
+            there = {path.replace(ZSH, DEBIAN_ZSH) if kind == "deb" else path: mode for path, mode in expected.items()}
+            self.assertEqual(self.members(kind), there, kind)
 
     def test_the_package_names_its_version(self):
         with tarfile.open(self.packed("tarball")) as tar:
             text = tar.extractfile(f"./cusplice-{self.version}-linux-x86_64/share/pkgconfig/cusplice.pc").read().decode()
         self.assertIn(f"Version: {self.version}\n", text)
+
+    def test_no_link_of_a_document_leads_nowhere(self):
+        text = (self.unpack() / "share/doc/cusplice/README.md").read_text()
+        self.assertEqual(text, "[a](a.md), limits (README.md#limits), tools/README.md\n")
 
     def unpack(self):
         with tarfile.open(self.packed("tarball")) as tar:
@@ -139,7 +149,9 @@ class Packages(unittest.TestCase):
         run(unpacked / "install.sh", prefix)
         self.assertFalse((prefix / "lib/cusplice/data").exists())
         run(prefix / "lib/cusplice/uninstall.sh")
-        self.assertEqual(self.files(prefix), ["bin", "bin/another", "include", "lib", "share", "share/pkgconfig"])
+        self.assertEqual(self.files(prefix),
+                         ["bin", "bin/another", "include", "lib", "share", "share/bash-completion", "share/bash-completion/completions", "share/doc", "share/man",
+                          "share/man/man1", "share/pkgconfig", "share/zsh", "share/zsh/site-functions"])
 
     def test_what_runs_left_is_forgotten(self):
         prefix, home, shared = self.work / "prefix", self.work / "home", self.work / "shared"

@@ -27,8 +27,18 @@ LICENSE = HERE.parents[1] / "LICENSE"
 SUMMARY = "Makes CUDA programs launch faster: a preloaded library that turns their launches into graphs"
 # What programs need beside the C library: the driver, and for the demo the toolkit or the simulator's libraries in their place.
 MORE = {"lib/cusplice/scenario": {"libcuda.so.1"}, "lib/cusplice/demo/decode": {"libcudart.so.13", "libcublas.so.13"}}
+# Debian's zsh looks for completions of packages there alone.
+DEBIAN_ZSH = ("share/zsh/site-functions/", "share/zsh/vendor-completions/")
 # A zip file has no time before 1980.
 EARLIEST = 315532800
+
+
+def without_links_out(text, source):
+    """A document without links out of its folder, to what no package has. The paths in the source tree stay, as text."""
+    def plain(link):
+        words, path = link.group(1), os.path.relpath(os.path.join(os.path.dirname(source), link.group(2)))
+        return words if path.startswith(words) else f"{words} ({path})"
+    return re.sub(r"\[([^]]*)\]\((\.\./[^)]*)\)", plain, text.decode()).encode()
 
 
 def tree(words, version):
@@ -40,6 +50,8 @@ def tree(words, version):
         data = Path(source).read_bytes()
         if data.startswith(b"\x7fELF"):
             wrong += elf.faults(source, MORE.get(path, ()))
+        if path.endswith(".md"):
+            data = without_links_out(data, source)
         if source.endswith(".in"):
             data = data.replace(b"@VERSION@", version.encode())
         files[path] = (data, int(mode, 8))
@@ -111,7 +123,7 @@ def ar_bytes(members, epoch):
 
 
 def deb(files, version, epoch):
-    inside = {"usr/" + path: entry for path, entry in files.items()}
+    inside = {"usr/" + path.replace(*DEBIAN_ZSH): entry for path, entry in files.items()}
     size = sum(-(-len(data) // 1024) for data, _ in inside.values())
     control = (f"Package: cusplice\nVersion: {version}\nArchitecture: amd64\nMaintainer: cusplice <cusplice@localhost>\nInstalled-Size: {size}\n"
                f"Depends: libc6 (>= 2.28)\nSuggests: python3\nSection: utils\nPriority: optional\nDescription: {SUMMARY}\n")

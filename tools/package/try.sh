@@ -37,8 +37,10 @@ demo() {
     "$1" demo --sim --tokens 60 --force -o "$work/json"
     python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not d["outputs_equal"] or d["preloaded"]["stats"]["issued"]["in_graphs"] < 1000)' "$work/json"
 }
-# The launcher and the packages' folder: a run leaves a cache, and a process that was killed a page. Both go, and no page of one that lives.
+# The launcher and the packages' folder: nothing is wrong with them on the simulator. A run leaves a cache, and a process that was killed a
+# page. Both go, and no page of one that lives.
 leave_and_forget() {
+    LD_LIBRARY_PATH=$2/demo/sim "$1" doctor
     LD_LIBRARY_PATH=$2/demo/sim "$1" run -c decode -- "$2/demo/decode" --tokens 100
     ls "$HOME/.cache/cusplice/cusplice.cache"
     touch "$XDG_RUNTIME_DIR/cusplice-$(id -u)-"{99999999,$$}
@@ -46,6 +48,17 @@ leave_and_forget() {
     [[ ! -e $HOME/.cache/cusplice ]]
     [[ $(ls "$XDG_RUNTIME_DIR") == "cusplice-$(id -u)-$$" ]]
     "${@:3}" # there is nothing any more, which is no fault
+}
+# The prefix, and the folder of zsh: the pages of all verbs, completion that the shells take, and the commit in the version.
+documented() {
+    local verb
+    "$1/bin/cusplice" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -v '^cusplice$' >"$work/verbs"
+    grep -q doctor "$work/verbs"
+    while read -r verb; do [[ -s $1/share/man/man1/cusplice-$verb.1 ]]; done <"$work/verbs"
+    ls "$1"/share/man/man1/cusplice.1 "$1"/share/man/man5/cusplice.conf.5 "$1"/share/doc/cusplice/{README,CHANGELOG,troubleshooting}.md
+    (source "$1/share/bash-completion/completions/cusplice" && complete -p cusplice)
+    ls "$1/share/fish/vendor_completions.d/cusplice.fish" "$1/$2/_cusplice"
+    "$1/bin/cusplice" --version | grep -E '^commit   [0-9a-f]{40}'
 }
 empty() { # but for folders
     find "$1" ! -type d
@@ -63,6 +76,7 @@ tarball() {
     "$work"/unpacked/*/install.sh "$prefix"
     [[ ! -e $prefix/lib/cusplice/of-an-older-version ]]
     demo "$prefix/bin/cusplice"
+    documented "$prefix" share/zsh/site-functions
     PKG_CONFIG_PATH=$prefix/share/pkgconfig includes "$prefix"
     leave_and_forget "$prefix/bin/cusplice" "$prefix/lib/cusplice" "$prefix/lib/cusplice/forget.sh"
     "$prefix/lib/cusplice/uninstall.sh" --data
@@ -85,15 +99,17 @@ wheel() {
     demo "$work/venv/bin/cusplice"
     local inside
     inside=$(echo "$work"/venv/lib/python3*/site-packages/cusplice)
+    documented "$inside" share/zsh/site-functions
     leave_and_forget "$work/venv/bin/cusplice" "$inside/lib/cusplice" "$inside/lib/cusplice/forget.sh"
     "$work/venv/bin/pip" uninstall --quiet --disable-pip-version-check --yes cusplice
     (cd "$work/venv" && find . ! -path '*/__pycache__*' | sort) >"$work/after"
     diff "$work/before" "$work/after"
 }
-# What both kinds of package share: installed into a bare root, it has the same files with the same modes.
+# The root and the folder of zsh. What both kinds of package share: installed into a bare root, it has the same files with the same modes.
 packaged() {
     local root=$1
     demo "$root/usr/bin/cusplice"
+    documented "$root/usr" "$2"
     leave_and_forget "$root/usr/bin/cusplice" "$root/usr/lib/cusplice" "$root/usr/lib/cusplice/forget.sh"
     cp -a "$root/usr" "$root-usr"
 }
@@ -102,7 +118,7 @@ deb() {
     mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers}
     touch "$root"/var/lib/dpkg/{status,available}
     "${dpkg[@]}" -i "$out"/*.deb
-    packaged "$root"
+    packaged "$root" share/zsh/vendor-completions
     "${dpkg[@]}" -P cusplice
     [[ ! -e $root/usr ]] || { empty "$root/usr" && no_own_folder "$root/usr"; }
 }
@@ -112,12 +128,14 @@ rpm_() {
     rpm --root "$root" --initdb
     rpm --root "$root" --nodeps -i "$out"/*.rpm
     rpm --root "$root" --nodeps -V cusplice
-    packaged "$root"
+    packaged "$root" share/zsh/site-functions
     rpm --root "$root" -e cusplice
     empty "$root/usr"
     no_own_folder "$root/usr"
 }
+# But for the folder of zsh.
 same() {
+    mv "$work"/deb-usr/share/zsh/vendor-completions "$work"/deb-usr/share/zsh/site-functions
     diff -r "$work/deb-usr" "$work/rpm-usr"
     diff <(cd "$work/deb-usr" && find . -printf '%m %P\n' | sort) <(cd "$work/rpm-usr" && find . -printf '%m %P\n' | sort)
 }
