@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Fails if a command of tools/docs, or an example of a manual page, does not do what is written there: each runs on the simulator, in a
-folder with ./your-program, which is the demo. A line that ends in "# not run: WHAT" needs what no test has. It is counted, and its options
-are looked up in the help. "# exit status N" says how a line ends.
+folder with ./your-program, which is the demo. A line that stands in several places runs at the first. A line that ends in
+"# not run: WHAT" needs what no test has. It is counted, and its options are looked up in the help. "# exit status N" says how a line ends.
 
-Run by //tests/docs:commands_test with "docs" or "pages".
+Run by //tests/docs:commands_docs_test and commands_pages_test with "docs" or "pages".
 """
 import os
 import pathlib
@@ -89,7 +89,7 @@ def main():
     if os.environ.get("CUS_TEST_SANITIZER"):
         print("SKIPPED: shells do not run under a sanitizer's runtime")
         return 0
-    wrong, ran, needed = [], 0, {}
+    wrong, ran, needed = [], set(), {}
     scratch = tempfile.mkdtemp()
     folder = Folder(scratch)
     for where, line in of_docs() if sys.argv[1] == "docs" else of_pages(folder):
@@ -99,17 +99,19 @@ def main():
             needed[not_run.group(1)] = needed.get(not_run.group(1), 0) + 1
             wrong += [f"{where}: {command.strip()}: {what}" for what in unknown_options(folder, command)]
             continue
+        if command.strip() in ran:
+            continue
+        ran.add(command.strip())
         begin = time.monotonic()
         result = folder.run(command)
-        ran += 1
         if time.monotonic() - begin > 5:
             print(f"{where}: {command.strip()}: {time.monotonic() - begin:.0f} s")
         if result.returncode != int(status.group(1) if status else 0):
             wrong.append(f"{where}: {command.strip()}: status {result.returncode}\n{result.stdout[-1500:]}")
     shutil.rmtree(scratch)
-    print("\n".join(wrong) if wrong else f"{ran} commands run")
+    print("\n".join(wrong) if wrong else f"{len(ran)} commands run")
     print("not run: " + (", ".join(f"{n} need {what}" for what, n in needed.items()) or "none"))
-    return 1 if wrong or ran < 20 else 0
+    return 1 if wrong or len(ran) < 20 else 0
 
 
 if __name__ == "__main__":

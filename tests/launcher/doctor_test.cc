@@ -352,7 +352,8 @@ TEST(Doctor, FindsThatSharedMemoryIsFull) {
     Result r = RunProgram({"/usr/bin/env", "-u", "LD_PRELOAD", "unshare", "-Urm", "/bin/sh", "-c",
                            "mount -t tmpfs -o size=4k tmpfs " + root.path +
                                "/dev/shm || exit 99; LD_PRELOAD=" + First() + " " + tool +
-                               " doctor --root " + root.path});
+                               " doctor --root " + root.path},
+                          {{"COLUMNS", "1000"}}); // so that no line ends within the words
     if (r.Exit() == 99 || Has(r.err, "unshare"))
         GTEST_SKIP() << "no namespaces here: " << r.err;
     EXPECT_TRUE(Has(r.out, "wrong   shm ")) << r.out << r.err;

@@ -33,7 +33,6 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct doctor_asked asked = {.root = "", .width = cli_width(), .seconds = 20};
     const struct cli_option options[] = {
         CLI_TABLE_OR_JSON(&asked.json),
-        CLI_OLD_FLAG("json", cli_take_flag, &asked.json),
         CLI_NUMBER("seconds", &asked.seconds, 1, 600, "S",
                    "how long the driver may take to start, and then the self-test (20)"),
         CLI_TEXT("root", 0, &asked.root, "FOLDER", NULL), /* for tests */
