@@ -36,6 +36,10 @@ CASES = (
     ("cusplice run --stats one.t", ["one.txt"], ["one.cst"]),
     ("cusplice run -c vllm --why -- my-prog", ["my-program"], ["--mode"]),
     ("cusplice run -c vllm -- my-program one.t", ["one.txt"], ["one.cst"]),
+    ("cusplice d", ["demo", "diff", "doctor", "dump"], ["run"]),
+    ("cusplice demo --s", ["--sim"], ["--why"]),
+    ("cusplice doctor my-prog", [], ["my-program"]),
+    ("cusplice doctor -- my-prog", ["my-program"], []),
 )
 
 # Ctrl-T prints the line as it is, so that what was completed is seen whatever the screen does.
@@ -102,6 +106,8 @@ def judge(shell, shown):
         wrong += [f"{shell}: '{typed}' offers {word}: {text!r}" for word in absent if offers(text.replace(typed, ""), word)]
         if line and len(there) == 1 and not line.group(1).rstrip().endswith(there[0]):
             wrong.append(f"{shell}: '{typed}' became '{line.group(1)}'")
+        if line and not there and line.group(1).rstrip() != typed:
+            wrong.append(f"{shell}: '{typed}' became '{line.group(1)}', and nothing fits")
     return wrong
 
 

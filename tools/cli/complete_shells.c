@@ -28,10 +28,10 @@ static void put_words(const char *const *words) {
 /* What a verb's words are, as the scripts have it. */
 static const char *takes(const struct cli_verb *verb) {
     static const char *const names[] = {
-        [CLI_TAKES_NOTHING] = "NOTHING", [CLI_TAKES_PROGRAM] = "PROGRAM",
-        [CLI_TAKES_TRACE] = "TRACE",     [CLI_TAKES_DATABASE] = "DATABASE",
-        [CLI_TAKES_CONF] = "CONF",       [CLI_TAKES_FOLDER] = "FOLDER",
-        [CLI_TAKES_PID] = "PID",
+        [CLI_TAKES_NOTHING] = "NOTHING",   [CLI_TAKES_PROGRAM] = "PROGRAM",
+        [CLI_TAKES_BEHIND] = "BEHIND",     [CLI_TAKES_TRACE] = "TRACE",
+        [CLI_TAKES_DATABASE] = "DATABASE", [CLI_TAKES_CONF] = "CONF",
+        [CLI_TAKES_FOLDER] = "FOLDER",     [CLI_TAKES_PID] = "PID",
     };
     return names[verb->page.takes];
 }
@@ -133,6 +133,7 @@ static void zsh_words(const struct cli_verb *verb) {
     static const char *const by[] = {
         [CLI_TAKES_NOTHING] = "",
         [CLI_TAKES_PROGRAM] = "            '(-)1:program: _command_names -e' '*:: :_normal'",
+        [CLI_TAKES_BEHIND] = "            '(-)1:program:_cusplice_behind' '*:: :_normal'",
         [CLI_TAKES_TRACE] = "            '*:trace:_cusplice_traces'",
         [CLI_TAKES_DATABASE] = "            '*:file:_files -g \"*.sqlite\"'",
         [CLI_TAKES_CONF] = "            '*:file:_files -g \"*.conf\"'",
@@ -226,9 +227,10 @@ static void fish_verb(const struct cli_verb *verb, const struct cli_option *cons
     if (verb->page.takes == CLI_TAKES_PID)
         printf("complete -c cusplice -n '__cusplice_in %s' -a '(__fish_complete_pids)'\n",
                verb->name);
-    if (verb->page.takes != CLI_TAKES_PROGRAM)
+    if (verb->page.takes != CLI_TAKES_PROGRAM && verb->page.takes != CLI_TAKES_BEHIND)
         return;
-    printf("complete -c cusplice -n '__cusplice_is %s' -x -a '(__cusplice_program", verb->name);
+    printf("complete -c cusplice -n '__cusplice_%s %s' -x -a '(__cusplice_program",
+           verb->page.takes == CLI_TAKES_PROGRAM ? "is" : "behind", verb->name);
     for (const struct cli_option *row = NULL; (row = cli_next_option(&all, row));) {
         if (row->value)
             printf(" --%s", row->name);

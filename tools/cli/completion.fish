@@ -11,6 +11,12 @@ function __cusplice_is
     test (count $words) -gt 1; and test "$words[2]" = $argv[1]
 end
 
+# The same, behind --.
+function __cusplice_behind
+    set -l words (commandline -opc)
+    __cusplice_is $argv[1]; and contains -- -- $words
+end
+
 function __cusplice_begins
     test (count (commandline -opc)) -eq 1
 end

@@ -27,6 +27,11 @@ _cusplice_traces() {
     _files -g '*.cst'
 }
 
+# A program, where -- stands before it.
+_cusplice_behind() {
+    (( ${words[(I)--]} )) && _command_names -e
+}
+
 _cusplice() {
     local curcontext=$curcontext state line
     typeset -A opt_args

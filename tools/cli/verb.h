@@ -16,6 +16,7 @@
 enum cli_takes {
     CLI_TAKES_NOTHING,
     CLI_TAKES_PROGRAM, /* a program, then its arguments */
+    CLI_TAKES_BEHIND,  /* the same, but behind -- alone */
     CLI_TAKES_TRACE,   /* traces (.cst), or folders of them */
     CLI_TAKES_DATABASE,
     CLI_TAKES_CONF,

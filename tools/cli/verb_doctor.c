@@ -80,6 +80,6 @@ const struct cli_verb cli_verb_doctor = {
                      "/proc, /sys, /dev/nvidia*, /dev/shm\tWhat this machine says of itself.\n",
             .environment = "CUSPLICE_*, LD_*, CUDA_*\tThe output names those that are set.\n",
             .see = "run config verify",
-            .takes = CLI_TAKES_PROGRAM,
+            .takes = CLI_TAKES_BEHIND,
         },
 };
