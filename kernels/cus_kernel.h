@@ -94,9 +94,11 @@ static inline void __threadfence_system(void) {
 static inline void __trap(void) {
     cusim_trap();
 }
-static inline float rsqrtf(float x) {
+static inline float cus_rsqrtf(float x) {
     return 1.0f / sqrtf(x);
 }
+/* A macro, since <math.h> of a newer C library declares a function of this name. */
+#define rsqrtf cus_rsqrtf
 static inline int min(int a, int b) {
     return a < b ? a : b;
 }

@@ -9,6 +9,7 @@
  * Called on the simulator's stream workers, several at once. All state belongs to the calling
  * thread; no lock is held or taken, and nothing here may call CUDA.
  */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,20 +96,23 @@ struct fiber {
     bool done;
 };
 
+struct crew;
+void go_with_thread(crew *c);
+
 /* The fibers of one host thread, kept from block to block and freed when the thread ends. */
 struct crew {
     unsigned room = 0;
     char *stacks = nullptr;
     fiber *fibers = nullptr;
     fiber *current = nullptr;
-    saved scheduler;
+    saved scheduler = {};
     cusim_thread_fn thread = nullptr;
     const void *call = nullptr;
 
     void release() {
         if (room) {
             munmap(stacks, room * stack_bytes);
-            delete[] fibers;
+            free(fibers);
             room = 0;
         }
     }
@@ -125,15 +129,29 @@ struct crew {
             abort();
         }
         stacks = (char *)m;
-        fibers = new fiber[count];
+        fibers = (fiber *)calloc(count, sizeof *fibers);
+        if (!fibers) {
+            abort();
+        }
         room = count;
+        go_with_thread(this);
     }
-
-    ~crew() { release(); }
 };
 
-thread_local crew mine;
-thread_local int trapped;
+pthread_key_t thread_end;
+pthread_once_t thread_end_once = PTHREAD_ONCE_INIT;
+
+/* The stacks go when the thread ends. The C library says so, since a destructor in C++ would need
+ * libgcc_s.so, and packages have none. */
+void go_with_thread(crew *c) {
+    pthread_once(&thread_end_once, [] {
+        pthread_key_create(&thread_end, [](void *ended) { ((crew *)ended)->release(); });
+    });
+    pthread_setspecific(thread_end, c);
+}
+
+__thread crew mine;
+__thread int trapped;
 
 /* A fiber begins here. The function never returns, because nothing is below it on the fiber's
  * stack. */

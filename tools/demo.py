@@ -1,8 +1,9 @@
-"""Runs the decode host plain and under cusplice, compares both texts and prints the figures. tools/demo calls it after set-up and build.
-It never builds anything.
+"""Runs the decode host plain and under cusplice, compares both texts and prints the figures. tools/demo calls it after set-up and build,
+`cusplice demo` where packages installed it. It never builds anything.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import statistics
@@ -12,8 +13,7 @@ import tempfile
 import textwrap
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-CONFIG = ROOT / "config" / "presets" / "decode.conf"
+HERE = Path(__file__).resolve().parent
 TOKENS = {"sim": 200, "gpu": 1000}
 # On a GPU speed means something, so plain and preloaded take turns and the median counts.
 ROUNDS = {"sim": 1, "gpu": 3}
@@ -23,31 +23,65 @@ class Failure(Exception):
     """What the user is told instead of a traceback."""
 
 
+class Places:
+    """Where things are: in a build, with the presets of the tree; else as tools/package lays them out."""
+
+    def __init__(self, bin_dir):
+        if bin_dir:
+            bin_dir = bin_dir.absolute()
+            self.decode, self.launcher = bin_dir / "harness/decode/decode", bin_dir / "tools/cusplice"
+            self.config, self.simulator = HERE.parent / "config/presets/decode.conf", bin_dir / "harness/sim/lib"
+        else:
+            prefix = HERE.parents[2]
+            self.decode, self.launcher = HERE / "decode", prefix / "bin/cusplice"
+            self.config, self.simulator = prefix / "share/cusplice/presets/decode.conf", HERE / "sim"
+
+
+def why_simulator():
+    """Why the demo cannot run on a GPU here; nothing where it can."""
+    try:
+        found = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+    except OSError:
+        return "nvidia-smi is not here"
+    if not found.startswith(b"GPU"):
+        return "nvidia-smi shows no GPU"
+    for name in ("libcudart.so.13", "libcublas.so.13"):
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            return "the demo needs %s of CUDA 13, which is not found" % name
+    return None
+
+
 class Host:
     """The decode host on one device."""
 
-    def __init__(self, device, bin_dir, tokens, scratch):
-        self.device, self.bin, self.tokens, self.scratch = device, bin_dir, tokens, scratch
-        self.program = [str(bin_dir / "harness/decode/decode"), "--tokens", str(tokens)]
+    def __init__(self, device, places, tokens, scratch):
+        self.device, self.places, self.tokens, self.scratch = device, places, tokens, scratch
+        self.program = [str(places.decode), "--tokens", str(tokens)]
         # The demo shows its own settings, whatever the shell has; CUSIM_DELAY_US and its like stay.
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("CUSPLICE")}
         self.env["XDG_CONFIG_HOME"] = str(scratch)
         self.env["CUSPLICE_CACHE_DIR"] = ""  # none: each demo shows a first run
-        self.env.setdefault("CUSIM_LIB", str(bin_dir / "harness/sim/lib"))
+        if device == "sim":
+            folder = Path(self.env.get("CUSIM_LIB", str(places.simulator))).absolute()
+            if not (folder / "libcuda.so.1").exists():
+                raise Failure("the simulator is not in %s (bazel build //harness/sim:dist)" % folder)
+            before = self.env.get("LD_LIBRARY_PATH")
+            self.env["LD_LIBRARY_PATH"] = str(folder) + (":" + before if before else "")
 
     def name(self):
         if self.device == "sim":
             return "simulator"
-        found = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
-                               capture_output=True, text=True, check=False).stdout.splitlines()
+        found = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, universal_newlines=True, check=False).stdout.splitlines()
         return found[0].strip() if found else "GPU"
 
     def run(self, before=()):
         """Runs the host behind the words of `before`; returns (text, tokens per second)."""
         report = self.scratch / "report.json"
-        report.unlink(missing_ok=True)
-        simulator = [str(ROOT / "tools/sim-run"), "--"] if self.device == "sim" else []
-        command = simulator + list(before) + self.program + ["--report", str(report)]
+        forget(report)
+        command = list(before) + self.program + ["--report", str(report)]
         done = subprocess.run(command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if done.returncode != 0:
             raise Failure("this ended with status %d:\n  %s\n%s" %
@@ -60,11 +94,16 @@ class Host:
     def run_preloaded(self):
         """The same under cusplice; returns (text, tokens per second, statistics)."""
         stats = self.scratch / "stats.json"
-        stats.unlink(missing_ok=True)
-        text, speed = self.run([str(self.bin / "tools/cusplice"), "run", "-c", str(CONFIG), "--stats", str(stats), "--"])
+        forget(stats)
+        text, speed = self.run([str(self.places.launcher), "run", "-c", str(self.places.config), "--stats", str(stats), "--"])
         if not stats.exists():
             raise Failure("the library wrote no statistics: it never came up in the decode host")
         return text, speed, json.loads(stats.read_text())
+
+
+def forget(path):
+    if path.exists():
+        path.unlink()
 
 
 def measure(host):
@@ -145,13 +184,19 @@ def print_result(result, plain, preloaded):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", choices=["sim", "gpu"], default="sim")
-    parser.add_argument("--bin", type=Path, required=True, help="bazel-bin")
+    parser.add_argument("--device", choices=["sim", "gpu"])
+    parser.add_argument("--bin", type=Path, help="bazel-bin")
     parser.add_argument("--tokens", type=int)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    device = args.device
+    if not device:
+        why = why_simulator()
+        device = "sim" if why else "gpu"
+        if why:
+            print("no run on a GPU: %s; this is the simulator, which runs kernels on the CPU" % why)
     with tempfile.TemporaryDirectory(prefix="cusplice-demo-") as scratch:
-        host = Host(args.device, args.bin.absolute(), args.tokens or TOKENS[args.device], Path(scratch))
+        host = Host(device, Places(args.bin), args.tokens or TOKENS[device], Path(scratch))
         result, plain, preloaded = measure(host)
     print_result(result, plain, preloaded)
     if args.json:

@@ -380,6 +380,12 @@ void cus_options_allowed(unsigned index, char *out, size_t bytes) {
     }
 }
 
+const char *const *cus_options_words(unsigned index) {
+    static const char *const yes_no[] = {"yes", "no", NULL};
+    enum kind kind = rows[index].kind;
+    return kind < KIND_UINT ? words_of[kind] : kind == KIND_BOOL ? yes_no : NULL;
+}
+
 void cus_options_show(const struct cus_options *options, unsigned index, char *out, size_t bytes) {
     const struct row *row = &rows[index];
     const void *field = (const char *)options + row->offset;

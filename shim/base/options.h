@@ -107,6 +107,8 @@ const char *cus_options_key(const char *key);
 /* The values that row `index` allows: "50 .. 1000000", "off, observe, eager, piecewise", "yes,
  * no", "a path". */
 void cus_options_allowed(unsigned index, char *out, size_t bytes);
+/* These values one by one, then NULL, where row `index` allows words alone; else NULL. */
+const char *const *cus_options_words(unsigned index);
 /* Writes the value of row `index` into `out`, as a user would write it. */
 void cus_options_show(const struct cus_options *options, unsigned index, char *out, size_t bytes);
 const char *cus_mode_name(enum cus_mode mode);

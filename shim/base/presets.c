@@ -87,6 +87,13 @@ static bool find_folder(char *out, size_t bytes) {
     return false;
 }
 
+bool cus_preset_home(char *out, size_t bytes) {
+    int saved = errno;
+    bool found = find_folder(out, bytes) && is_folder(out);
+    errno = saved;
+    return found;
+}
+
 bool cus_preset_find(const char *name, char *out, size_t bytes) {
     char folder[PATH_MAX];
     int saved = errno;

@@ -13,6 +13,8 @@
 extern "C" {
 #endif
 
+/* The folder with their files. False: there is none. */
+bool cus_preset_home(char *out, size_t bytes);
 /* The file of the preset `name`. False: there is none. */
 bool cus_preset_find(const char *name, char *out, size_t bytes);
 /* The name of the preset that is nearest to `name`; "": there are no presets. */

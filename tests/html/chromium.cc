@@ -37,14 +37,16 @@ std::string Unescaped(std::string text) {
     return text;
 }
 
-Rendered Render(const std::string &page, bool offline, unsigned limit_s) {
+Rendered Render(const std::string &page, bool offline, unsigned limit_s, unsigned width) {
     static std::atomic<unsigned> number{0};
     std::string own = testing::TempDir() + "/chromium" + std::to_string(number++);
     std::string command = "HOME=" + own + " timeout " + std::to_string(limit_s) + " " +
                           FindChromium() +
                           " --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage"
                           " --disable-background-networking --disable-component-update"
-                          " --no-first-run --window-size=1400,1000 --virtual-time-budget=2000"
+                          " --no-first-run --window-size=" +
+                          std::to_string(width) +
+                          ",1000 --virtual-time-budget=2000"
                           " --enable-logging=stderr --user-data-dir=" +
                           own + "/profile";
     if (offline)

@@ -17,7 +17,8 @@ struct Rendered {
 };
 
 // Opens a file of this machine. `offline`: names are not resolved, and the proxy is not there.
-Rendered Render(const std::string &page, bool offline, unsigned limit_s = 100);
+Rendered Render(const std::string &page, bool offline, unsigned limit_s = 100,
+                unsigned width = 1400);
 
 // Texts of the `title` of every cell, by row, of the table in the element of that id.
 std::vector<std::vector<std::string>> Cells(const std::string &dom, const std::string &id);

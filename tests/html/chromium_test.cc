@@ -179,6 +179,30 @@ TEST_F(Chromium, ShowsWhatTheReportsSayWithAndWithoutANetwork) {
               std::string::npos);
 }
 
+// Which tables are wider than their place, and of which the last column, that of names, is out of
+// it.
+const char kNarrow[] = R"js(<script>{
+const told = document.body.dataset, tables = [...document.querySelectorAll(".table")];
+const right = (e) => e.getBoundingClientRect().right;
+told.usedWide = tables.filter((t) => t.scrollWidth > t.clientWidth).map((t) => t.id).join();
+told.usedOut = tables.filter((t) => ["th", "td"].some((cell) => t.querySelector(cell) &&
+    right(t.querySelector(`${cell}:last-child`)) > right(t) + 1)).map((t) => t.id).join();
+}</script></body>)js";
+
+TEST_F(Chromium, NamesStayInSightWhereThePageIsNarrow) {
+    NEEDS_CHROMIUM();
+    ASSERT_NO_FATAL_FAILURE(Make(6, HostileNames()));
+    std::string text = ReadFile(page_), used = Temp("narrow.html");
+    size_t end = text.rfind("</body>");
+    ASSERT_NE(end, std::string::npos);
+    std::ofstream(used) << text.substr(0, end) << kNarrow << text.substr(end + strlen("</body>"));
+    Rendered rendered = Render(used, true, 100, 800);
+    EXPECT_NE(rendered.data["used-wide"].find("t-kernels"), std::string::npos)
+        << rendered.data["used-wide"];
+    EXPECT_EQ(rendered.data.count("used-out"), 1u) << rendered.log;
+    EXPECT_EQ(rendered.data["used-out"], "");
+}
+
 // The page of a trace in which nothing is.
 std::string WithoutOps() {
     std::string trace = Temp("empty.cst"), page = Temp("empty.html");

@@ -78,6 +78,36 @@ TEST(Demo, EqualTextsAreSaidAndTheFiguresAdd) {
     EXPECT_EQ(r.Exit(), 0) << r.err;
 }
 
+// Without --bin everything is where packages have it, and the device is the one that there is.
+TEST(Demo, APackageFindsItsPartsAndSaysWhyItTakesTheSimulator) {
+    std::string bin = FakeBin(), prefix = Folder() + "/prefix",
+                inside = prefix + "/lib/cusplice/demo";
+    ASSERT_EQ(system(("mkdir -p " + prefix + "/bin " + inside + "/sim && cp tools/demo.py " + bin +
+                      "/harness/decode/decode " + inside + " && cp " + bin + "/tools/cusplice " +
+                      prefix + "/bin && touch " + inside + "/sim/libcuda.so.1")
+                         .c_str()),
+              0);
+    Script("nvidia-smi", "[ -n \"$FAKE_GPU\" ] && echo 'GPU 0: fake'; exit 0\n");
+    auto demo = [&](const Environment &more) {
+        Environment environment = more;
+        environment["PATH"] = Folder() + ":" + getenv("PATH");
+        return RunProgram({"/usr/bin/env", "python3", inside + "/demo.py"}, environment);
+    };
+    Result r = demo({});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    EXPECT_TRUE(Has(r.out, "no run on a GPU: nvidia-smi shows no GPU")) << r.out;
+    EXPECT_TRUE(Has(r.out, "device: simulator, 200 tokens")) << r.out;
+    EXPECT_TRUE(Has(r.out, "byte for byte")) << r.out;
+    // A library that no loader takes, as if CUDA 13 were not there.
+    Write("libcudart.so.13", "no library");
+    r = demo({{"FAKE_GPU", "1"}, {"LD_LIBRARY_PATH", Folder()}});
+    EXPECT_TRUE(Has(r.out, "the demo needs libcudart.so.13 of CUDA 13")) << r.out << r.err;
+    ASSERT_EQ(unlink((inside + "/sim/libcuda.so.1").c_str()), 0);
+    r = demo({});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "the simulator is not in " + inside + "/sim")) << r.err;
+}
+
 TEST(Demo, TextsThatDifferFail) {
     Result r = Demo({"--bin", FakeBin()}, {{"FAKE_TEXT", "plain tEXT"}});
     EXPECT_EQ(r.Exit(), 1);

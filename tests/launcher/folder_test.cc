@@ -205,6 +205,40 @@ TEST(RunTable, IsForSeveralAndThoseWhoAsk) {
         << "one that launched nothing is no row";
 }
 
+// On a terminal of 50 columns: what the launcher copies of a report. In a pipe it stays as it is.
+TEST(RunTable, AReportFitsTheTerminal) {
+    std::string report = "cusplice: why (mode piecewise)\n    1. 3 + 4  a kernel: " +
+                         std::string("many words about why, ") + "and what is to be done of it\n";
+    std::string script =
+        Write("report.sh", "FAKE_SAYS='" + Ran(0, 10, 5) + "' " + Target() +
+                               " & wait; cat >${CUSPLICE_WHY_FILE%/*}/rank-0.pid-$!.why <<E\n" +
+                               report + "E\n");
+    const Strings run = {"run", "--why", "--", "/bin/sh", script};
+    EXPECT_EQ(Cusplice(run).err, report);
+    Strings pty = {"/usr/bin/env",
+                   "-u",
+                   "LD_PRELOAD",
+                   "python3",
+                   "-c",
+                   "import fcntl,os,pty,struct,sys,termios\n"
+                   "pid, fd = pty.fork()\n"
+                   "if pid == 0:\n"
+                   "    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 50, 0, 0))\n"
+                   "    os.execv(sys.argv[1], sys.argv[1:])\n"
+                   "text = b''\n"
+                   "try:\n"
+                   "    while True:\n"
+                   "        text += os.read(fd, 4096)\n"
+                   "except OSError:\n"
+                   "    pass\n"
+                   "sys.stdout.write(text.decode().replace('\\r', ''))\n",
+                   CuspliceProgram()};
+    pty.insert(pty.end(), run.begin(), run.end());
+    EXPECT_EQ(RunProgram(pty).out, "cusplice: why (mode piecewise)\n"
+                                   "    1. 3 + 4 a kernel: many words about why, and\n"
+                                   "      what is to be done of it\n");
+}
+
 TEST(RunTable, IsBounded) {
     Strings says;
     for (int rank = 0; rank < 70; rank++)

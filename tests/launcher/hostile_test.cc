@@ -24,6 +24,8 @@ std::vector<Strings> Readers() {
             {"export", "--force", "--perfetto", out},
             {"export", "--force", "--jsonl", out},
             {"export", "--force", "--sqlite", out},
+            {"report"},
+            {"rules"},
             {"whatif"}};
 }
 

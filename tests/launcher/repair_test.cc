@@ -87,10 +87,22 @@ TEST(Repair, ReplacesNothingAndLeavesNothingHalf) {
     EXPECT_TRUE(Has(Fails(1, {"repair", Write("no.cst", std::string(500, 'x'))}), "not a trace"));
     EXPECT_TRUE(Has(Fails(1, {"repair", Folder() + "/nowhere.cst"}), "No such file"));
     EXPECT_TRUE(Has(Fails(2, {"repair"}), "TRACE is missing"));
+    // Told to, it replaces a file, but not the damaged one; a trace is no text for stdout.
+    EXPECT_TRUE(Has(Fails(1, {"repair", "--force", "-o", bad, bad}), "it is what is read"));
+    EXPECT_EQ(ReadFile(bad), before);
+    EXPECT_TRUE(Has(Says({"repair", "--force", "-o", there, bad}), there + ": "));
+    EXPECT_EQ(Cusplice({"info", there}).Exit(), 0);
+    EXPECT_TRUE(Has(Fails(2, {"repair", "-o", "-", bad}), "a trace goes into a file"));
+    EXPECT_NE(access("-", F_OK), 0);
     // Nothing but a head and facts.
     std::string bytes = ReadFile(golden);
     std::string none = Write("none.cst", bytes.substr(0, sizeof(cst_file) + 20));
     EXPECT_TRUE(Has(Fails(1, {"repair", none}), "no op in it can be read"));
+    // A stream, and nothing on it.
+    bytes = ReadFile(Make("idle.cst", [](Synth *s) { s->Sync(1); }));
+    std::string idle = Write("idle.cut.cst", bytes.substr(0, bytes.size() - sizeof(cst_block)));
+    EXPECT_TRUE(Has(Fails(1, {"repair", idle}), "no op in it can be read"));
+    EXPECT_NE(access((Folder() + "/idle.cut.repaired.cst").c_str(), F_OK), 0);
 }
 
 TEST(Repair, WhatLacksSomethingIsNoReplay) {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <regex>
+#include <sstream>
 
 #include "tests/launcher/traces.h"
 
@@ -154,6 +155,38 @@ TEST(Rules, NamesThatNoPatternStandsForAreNoRules) {
     EXPECT_TRUE(Has(text, "# eager: no pattern stands for this name alone: with*star\n")) << text;
 }
 
+TEST(Rules, AKernelThatARuleOfTheRecordingNamesIsNotSaidToBeInGraphs) {
+    std::string text = Propose(Steps("ruled.cst", [](Synth *s, int step) {
+        if (step == 0)
+            s->Facts("{\"options\":{\"mode\":\"piecewise\"},\"rules\":[{\"policy\":\"eager\","
+                     "\"pattern\":\"kernel_4\"}]}");
+    }));
+    size_t others = text.find("# These are best left in graphs"),
+           alike = text.find("# A rule changes nothing for these: "),
+           kernel = text.find("\n# kernel_4: ");
+    ASSERT_NE(alike, std::string::npos) << text;
+    EXPECT_LT(others, alike);
+    EXPECT_LT(alike, kernel);
+    EXPECT_GT(text.find("\n# kernel_3: "), others);
+    EXPECT_LT(text.find("\n# kernel_3: "), alike) << text;
+    EXPECT_FALSE(Has(text, "\neager = ")) << text;
+}
+
+TEST(Rules, CommentsAreOfOneWidth) {
+    std::string text = Propose(Steps("wide.cst", [](Synth *s, int step) {
+        s->param = static_cast<uint64_t>(step); // another shape than before
+        s->Op(1, s->Kernel(std::string(50, 'k')));
+    }));
+    std::istringstream lines(text);
+    bool folded = false;
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_TRUE(line.size() <= 80 || Has(line, "Proposed by") || Has(line, "mangled:")) << line;
+        EXPECT_TRUE(line.empty() || line[0] == '#' || line == "[rules]") << line;
+        folded |= line.compare(0, 4, "#   ") == 0;
+    }
+    EXPECT_TRUE(folded) << text;
+}
+
 TEST(Rules, OnlyTheMostFrequentAreLookedAt) {
     std::string text = Propose(Make("many.cst", [](Synth *s) {
         for (int k = 0; k < 40; k++)
@@ -172,6 +205,23 @@ TEST(Rules, WhatCannotBeReadOrPlayedIsSaid) {
     std::string empty = Make("empty.cst", [](Synth *s) { s->Sync(1); });
     EXPECT_TRUE(Has(Fails(1, {"rules", empty}), "it has no launches"));
     EXPECT_EQ(Cusplice({"rules", golden}).Exit(), 0);
+}
+
+TEST(Rules, GoIntoAFileThatIsWholeOrNotThere) {
+    std::string out = Folder() + "/out.conf", text = Says({"rules", golden});
+    unlink(out.c_str());
+    EXPECT_EQ(Says({"rules", "-o", out, golden}), "");
+    EXPECT_EQ(ReadFile(out), text);
+    EXPECT_TRUE(Has(Fails(1, {"rules", "-o", out, golden}), "it is there already"));
+    EXPECT_EQ(Says({"rules", "--force", "--output", out, golden}), "");
+    EXPECT_EQ(Says({"rules", "-o", "-", golden}), text);
+    std::string trace = Steps("own.cst"), bytes = ReadFile(trace);
+    EXPECT_TRUE(Has(Fails(1, {"rules", "--force", "-o", trace, trace}), "it is what is read"));
+    EXPECT_EQ(ReadFile(trace), bytes);
+    std::string empty = Make("empty2.cst", [](Synth *s) { s->Sync(1); });
+    unlink(out.c_str());
+    Fails(1, {"rules", "-o", out, empty});
+    EXPECT_NE(access(out.c_str(), F_OK), 0);
 }
 
 } // namespace

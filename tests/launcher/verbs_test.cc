@@ -5,16 +5,25 @@
 
 #include <sstream>
 
+#include "shim/api/api.h"
 #include "shim/base/options.h"
 #include "shim/base/version.h"
 #include "shim/cache/cache.h"
 #include "tests/launcher/launcher.h"
+#include "tests/sim/json.h"
 
 namespace {
 
 TEST(Verbs, HelpAndVersionGoToStdout) {
     Result r = Cusplice({"--version"});
-    EXPECT_EQ(r.out, "cusplice " CUSPLICE_VERSION "\n");
+    EXPECT_EQ(r.out,
+              "cusplice " CUSPLICE_VERSION "\n"
+              "commit   unknown\n"
+              "drivers  graphs from CUDA 12.4 on; what calls do was measured with CUDA 13.0; "
+              "with older drivers all launches pass\n"
+              "toolkits any that such a driver runs; the " +
+                  std::to_string(CUS_API_ROWS) +
+                  " driver functions of CUDA 13.0 are known, any other one flushes\n");
     EXPECT_EQ(r.Exit(), 0);
     for (const Strings &arguments :
          {Strings{"--help"}, Strings{"-h"}, Strings{"help"}, Strings{"run", "--help"},
@@ -54,6 +63,31 @@ TEST(Verbs, EachIsInTheReadmeAndHasHelp) {
     EXPECT_GT(verbs, 10);
 }
 
+TEST(Verbs, PagesAndCompletionAreAskedOfHelp) {
+    Result r = Cusplice({"help", "--man", "run"});
+    EXPECT_EQ(r.Exit(), 0);
+    EXPECT_TRUE(Has(r.out, ".TH CUSPLICE\\-RUN 1 ")) << r.out;
+    EXPECT_EQ(Cusplice({"help", "--man", "cusplice-run"}).out, r.out);
+    EXPECT_TRUE(Has(Cusplice({"help", "--man"}).out, ".TH CUSPLICE 1 "));
+    EXPECT_TRUE(Has(Cusplice({"help", "--man", "cusplice.conf"}).out, ".TH CUSPLICE.CONF 5 "));
+    r = Cusplice({"help", "--man", "nothing"});
+    EXPECT_EQ(r.Exit(), 2);
+    EXPECT_EQ(r.out, "");
+    EXPECT_TRUE(Has(r.err, "'nothing' is no page")) << r.err;
+    r = Cusplice({"help", "--completion", "fihs"});
+    EXPECT_EQ(r.Exit(), 2);
+    EXPECT_TRUE(Has(r.err, "the nearest is fish")) << r.err;
+    EXPECT_EQ(Cusplice({"help", "--completion"}).Exit(), 2);
+    EXPECT_EQ(Cusplice({"help", "--completion", "zsh", "more"}).Exit(), 2);
+}
+
+// Lines of an example stand each by itself; a text behind a word goes on below it.
+TEST(Verbs, HelpKeepsLinesThatStandAsTheyAre) {
+    std::string help = Cusplice({"config", "--help"}, {{"COLUMNS", "100"}}).out;
+    EXPECT_TRUE(Has(help, "\n  mode = full_and_piecewise\n  [rules]\n  uniform = paged")) << help;
+    EXPECT_TRUE(Has(help, "or > (never)\n  single       the same")) << help;
+}
+
 TEST(Verbs, UnknownOnesAreToldTheNearest) {
     Result r = Cusplice({"rnu"});
     EXPECT_EQ(r.Exit(), 2);
@@ -86,7 +120,8 @@ TEST(Verbs, HintsNameNothingThatIsFar) {
 
 const char *const kVerbs[] = {"run",    "record", "info",   "dump",   "report",    "diff",
                               "trim",   "whatif", "replay", "bench",  "calibrate", "export",
-                              "import", "verify", "top",    "config", "cache"};
+                              "import", "verify", "top",    "config", "cache",     "repair",
+                              "rules",  "doctor", "demo"};
 
 // As wide as the terminal (COLUMNS, where there is none), and 110 columns at most.
 TEST(Verbs, HelpFitsTheTerminal) {
@@ -120,6 +155,41 @@ TEST(Verbs, HelpFitsTheTerminal) {
     EXPECT_GT(atoi(r.out.c_str()), 60) << r.out << r.err;
 }
 
+// A prefix as packages make it: the launcher becomes the demo there, in the words of demo.py.
+TEST(Verbs, DemoIsThatOfThePackage) {
+    Result r = Cusplice({"demo"});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "in the source tree: tools/demo")) << r.err;
+    std::string prefix = Folder() + "/prefix", bin = prefix + "/bin/cusplice";
+    ASSERT_EQ(system(("mkdir -p " + prefix + "/bin " + prefix + "/lib/cusplice/demo && cp " +
+                      CuspliceProgram() + " " + bin)
+                         .c_str()),
+              0);
+    Write("prefix/lib/cusplice/demo/demo.py", "import sys\nprint(sys.argv[1:])\nsys.exit(7)\n");
+    auto demo = [&](Strings words, const Environment &more = {}) {
+        words.insert(words.begin(), {bin, "demo"});
+        return RunProgram(words, more);
+    };
+    r = demo({});
+    EXPECT_EQ(r.out, "[]\n") << r.err;
+    EXPECT_EQ(r.Exit(), 7);
+    std::string file = Folder() + "/demo.json";
+    EXPECT_EQ(demo({"--sim", "--tokens", "60", "-o", file}).out,
+              "['--device', 'sim', '--tokens', '60', '--json', '" + file + "']\n");
+    EXPECT_EQ(demo({"--gpu"}).out, "['--device', 'gpu']\n");
+    Write("demo.json", "kept");
+    r = demo({"-o", file});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "--force replaces it")) << r.err;
+    EXPECT_EQ(demo({"-o", file, "--force"}).Exit(), 7);
+    for (const Strings &words :
+         {Strings{"--sim", "--gpu"}, Strings{"word"}, Strings{"--tokens", "0"}})
+        EXPECT_EQ(demo(words).Exit(), 2) << words[0];
+    r = demo({}, {{"PATH", "/nowhere"}});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "python3, which the demo needs: No such file")) << r.err;
+}
+
 // The line of an option; "" where the help has none.
 std::string OptionOf(const std::string &help, const std::string &name) {
     std::istringstream lines(help);
@@ -137,16 +207,20 @@ TEST(Verbs, OptionsAreTheSameEverywhere) {
         Strings verbs; // that have it
     } options[] = {
         {"config", {"run", "record", "verify", "whatif", "replay", "bench", "config"}},
-        {"set", {"run", "record", "verify", "whatif", "replay"}},
-        {"eager", {"run", "record", "verify", "whatif", "replay"}},
-        {"mode", {"run", "record", "whatif"}}, // of verify: whose graphs; of replay: a strategy
+        {"set", {"run", "record", "verify", "whatif", "replay", "bench"}},
+        {"eager", {"run", "record", "verify", "whatif", "replay", "bench"}},
+        {"mode",
+         {"run", "record", "whatif"}}, // of verify: whose graphs; of replay, bench: a strategy
         {"output",
          {"record", "info", "dump", "report", "diff", "trim", "whatif", "replay", "bench",
-          "calibrate", "import", "config"}},
+          "calibrate", "import", "config", "cache", "repair", "rules", "demo"}},
         {"force",
          {"record", "info", "dump", "report", "diff", "trim", "whatif", "replay", "bench",
-          "calibrate", "export", "import", "config"}},
-        {"format", {"info", "report", "diff", "whatif", "replay", "bench", "top", "config"}},
+          "calibrate", "export", "import", "config", "cache", "repair", "rules", "demo"}},
+        {"wide", {"report", "diff", "replay", "bench", "cache"}},
+        {"format",
+         {"info", "report", "diff", "whatif", "replay", "bench", "top", "config", "cache",
+          "doctor"}},
     };
     std::map<std::string, std::string> help;
     for (const char *verb : kVerbs) {
@@ -166,8 +240,9 @@ TEST(Verbs, OptionsAreTheSameEverywhere) {
 
 TEST(Verbs, OptionsAreReadAlikeByAll) {
     // Behind words too, whatever the environment says of that; never by the beginning of a name.
-    for (const char *verb : {"bench", "cache", "calibrate", "config", "diff", "dump", "export",
-                             "import", "info", "replay", "report", "top", "trim", "whatif"}) {
+    for (const char *verb :
+         {"bench", "cache", "calibrate", "config", "demo", "diff", "doctor", "dump", "export",
+          "import", "info", "repair", "replay", "report", "rules", "top", "trim", "whatif"}) {
         Result r = Cusplice({verb, "word", "-h"}, {{"POSIXLY_CORRECT", "1"}});
         EXPECT_EQ(r.Exit(), 0) << verb << ": " << r.err;
         EXPECT_TRUE(Has(r.out, std::string("usage: cusplice ") + verb)) << r.out;
@@ -204,9 +279,9 @@ TEST(CacheVerb, ListsAndClears) {
     EXPECT_EQ(r.Exit(), 0) << r.err;
     EXPECT_EQ(r.out, folder + "/cusplice.cache: 2 graphs, 1036 launches in them, 88 bytes, written "
                               "1 times\n"
-                              "path               ops    pace_ns   launches   used\n"
-                              "0000000000001000  1024        450        900      1\n"
-                              "0000000000000abc    12          0          5      1\n");
+                              "path               ops  pace_ns  launches  used\n"
+                              "0000000000001000  1024      450       900     1\n"
+                              "0000000000000abc    12        0         5     1\n");
     EXPECT_EQ(Cusplice({"cache", "--list"}, {{"CUSPLICE_CACHE_DIR", folder}}).out, r.out);
     std::string file = ReadFile(folder + "/cusplice.cache");
     Write("cache/cusplice.cache", file.substr(0, 50));
@@ -218,6 +293,52 @@ TEST(CacheVerb, ListsAndClears) {
     r = Cusplice({"cache", folder, "--clear"});
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.err, "there is no such file")) << r.err;
+}
+
+TEST(CacheVerb, ListsForProgramsAndIntoAFile) {
+    std::string folder = Folder() + "/listed", out = Folder() + "/listed.out";
+    const cus_cache_entry entries[] = {{0xabc, 12, 0, 0, 5}, {0x1000, 1024, 450, 0, 900}};
+    uint32_t n;
+    bool wrote;
+    const char *why;
+    ASSERT_EQ(cus_cache_update(folder.c_str(), 100, entries, 2, nullptr, 0, &n, &wrote, &why),
+              CUS_CACHE_GOOD);
+    EXPECT_EQ(Cusplice({"cache", "--list", "--format", "csv", folder}).out,
+              "path,ops,pace_ns,launches,used\n0000000000001000,1024,450,900,1\n"
+              "0000000000000abc,12,0,5,1\n");
+    sim::Json j = sim::ParseJson(Cusplice({"cache", "--list", "--format=json", folder}).out);
+    ASSERT_TRUE(j.valid);
+    EXPECT_EQ(j.text["about.file"], folder + "/cusplice.cache");
+    EXPECT_EQ(j.Number("about.graphs"), 2);
+    EXPECT_EQ(j.Number("about.ops"), 1036);
+    EXPECT_EQ(j.Number("about.bytes"), 88);
+    EXPECT_EQ(j.Number("about.written"), 1);
+    EXPECT_EQ(j.text["rows.0.path"], "0000000000001000");
+    EXPECT_EQ(j.Number("rows.1.launches"), 5);
+    EXPECT_TRUE(Has(Cusplice({"cache", "--list", "--format", "md", folder}).out,
+                    "| 0000000000001000 | 1024 | "));
+    // Into a file, which is replaced where that is said; never the cache itself.
+    std::string text = Cusplice({"cache", "--list", folder}).out;
+    EXPECT_EQ(Cusplice({"cache", "--list", folder, "-o", out}).out, "");
+    EXPECT_EQ(ReadFile(out), text);
+    Result r = Cusplice({"cache", "--list", folder, "--output", out});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, out + ": cannot be written: it is there already")) << r.err;
+    EXPECT_EQ(Cusplice({"cache", "--list", "--force", "-o", out, folder}).Exit(), 0);
+    EXPECT_EQ(Cusplice({"cache", "--list", "-o", "-", folder}).out, text);
+    std::string file = folder + "/cusplice.cache", bytes = ReadFile(file);
+    r = Cusplice({"cache", "--list", "--force", "-o", file, folder});
+    EXPECT_EQ(r.Exit(), 1);
+    EXPECT_TRUE(Has(r.err, "it is what is read")) << r.err;
+    EXPECT_EQ(ReadFile(file), bytes);
+    // They are of the list.
+    for (const Strings &more : {Strings{"--format", "csv"}, Strings{"-o", out + "2"},
+                                Strings{"--force"}, Strings{"--wide"}}) {
+        Strings clear = {"cache", "--clear", folder};
+        clear.insert(clear.end(), more.begin(), more.end());
+        EXPECT_EQ(Cusplice(clear).Exit(), 2) << more[0];
+    }
+    EXPECT_EQ(ReadFile(file), bytes);
 }
 
 TEST(CacheVerb, FindsTheFolderThatRunOffers) {

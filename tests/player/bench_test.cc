@@ -218,12 +218,69 @@ TEST(Bench, TakesAConfiguration) {
         Bench({"--rounds=1", "--pace=none", "--segments=16", "--break=none",
                "--strategy=piecewise,as-recorded", "--format=csv", "-c", config, "-o", "-", trace});
     ASSERT_EQ(r.Exit(), 0) << r.err;
+    Result narrow = Bench({"--rounds=1", "--pace=none", "--segments=16", "--break=none", trace},
+                          {{"COLUMNS", "80"}});
+    std::istringstream lines(narrow.out);
+    for (std::string line; std::getline(lines, line);)
+        EXPECT_TRUE(line.size() <= 80 || line[0] == '#') << line;
+    EXPECT_NE(narrow.out.find("\n# left out here (--wide has all): "), std::string::npos)
+        << narrow.out;
     for (const Row &row : ParseCsv(r.out)) {
         double share = atof(row.at("in_graphs").c_str());
         EXPECT_EQ(share >= 30, row.at("strategy") == "as-recorded") << r.out;
         EXPECT_EQ(share > 0, row.at("strategy") == "as-recorded") << r.out;
     }
     EXPECT_NE(access("-", F_OK), 0);
+}
+
+// --eager, --set and --mode mean what they mean with replay.
+TEST(Bench, TakesSettingsAsReplayDoes) {
+    std::string trace = MakeSteps("settings.cst", 4);
+    const Strings base = {"--rounds=1",   "--pace=none",  "--segments=16",
+                          "--break=none", "--format=csv", "--mode=piecewise,as-recorded",
+                          trace};
+    auto shares = [&](Strings more) {
+        more.insert(more.end(), base.begin(), base.end());
+        Result r = Bench(more);
+        EXPECT_EQ(r.Exit(), 0) << r.err;
+        std::vector<Row> rows = ParseCsv(r.out);
+        EXPECT_EQ(rows.size(), 3u) << r.out;
+        EXPECT_EQ(rows.size() > 2 ? Cell(rows[1]) + "," + Cell(rows[2]) : "",
+                  "piecewise 16 none,as-recorded 0 ");
+        return rows;
+    };
+    std::vector<Row> plain = shares({});
+    for (const Strings &more : {Strings{"--eager", "chain"}, Strings{"--set", "eager=chain"},
+                                Strings{"--eager=*"}, Strings{"--set", "warmup=1000"}}) {
+        std::vector<Row> rows = shares(more);
+        for (size_t i = 1; i < rows.size() && i < plain.size(); i++)
+            EXPECT_LT(Number(rows[i], "in_graphs"), Number(plain[i], "in_graphs") / 2)
+                << more[0] << " " << rows[i].at("strategy");
+    }
+    // It is in front of each break list, whose own kernels are named alone.
+    Result r = Bench({"--rounds=1", "--pace=none", "--segments=16", "--break=copy_words",
+                      "--format=json", "--strategy=piecewise", "--eager=chain", trace});
+    sim::Json json = sim::ParseJson(r.out);
+    EXPECT_EQ(json.Number("rows.1.in_graphs"), 0) << r.out;
+    EXPECT_EQ(json.text["breaks.0.kernel"], "copy_words");
+    EXPECT_FALSE(json.Has("breaks.1.kernel"));
+    const struct {
+        Strings words;
+        const char *said;
+    } wrong[] = {{{"--set", "segment_max=4"}, "that is what --segments says"},
+                 {{"--set", "segment_first=4"}, "that is what --first says"},
+                 {{"--set", "mode=full"}, "the mode is what --strategy says"},
+                 {{"--set", "record=x.cst"}, "a replay is not recorded"},
+                 {{"--set", "holdus=1"}, "nearest: hold_us"},
+                 {{"--mode", "piecewis"}, "the nearest is piecewise"},
+                 {{"--eager", "nothing_of_that_name"}, "nothing_of_that_name"}};
+    for (const auto &row : wrong) {
+        Strings words = row.words;
+        words.push_back(trace);
+        r = Bench(words);
+        EXPECT_NE(r.Exit(), 0) << row.said;
+        EXPECT_TRUE(r.err.find(row.said) != std::string::npos) << r.err;
+    }
 }
 
 TEST(Bench, CountsAreThoseOfWhatIf) {

@@ -277,7 +277,9 @@ Outcome RunProgram(const std::vector<std::string> &command, const Setting &setti
     child.env = BaseEnv(dir);
     if (setting.preload) {
         std::string library = setting.library.empty() ? "shim/libcusplice.so" : setting.library;
-        child.env["LD_PRELOAD"] = Preload(Runfile(library));
+        const char *release = getenv("CUS_TEST_LIBRARY"); // tools/release --check
+        child.env["LD_PRELOAD"] =
+            Preload(release && setting.library.empty() ? release : Runfile(library));
         child.env["CUSPLICE_STATS"] = dir + "/stats";
     }
     for (const auto &entry : setting.env) {

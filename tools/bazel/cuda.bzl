@@ -96,7 +96,12 @@ def _cuda_binary_impl(ctx):
         args.add_all(_link_flags(linker_input.user_link_flags))
     args.add_all(_link_flags(ctx.attr.linkopts))
     args.add_all(["-L" + CUDA_LINK_DIR, "-L" + CUDA_STUB_DIR])
-    args.add_all(["-Xlinker", "-rpath", "-Xlinker", CUDA_LIB_DIR, "-Xlinker", "-rpath-link", "-Xlinker", CUDA_LIB_DIR])
+    args.add_all(["-Xlinker", "-rpath-link", "-Xlinker", CUDA_LIB_DIR])
+    if ctx.attr.rpath:
+        args.add_all(["-Xlinker", "-rpath", "-Xlinker", CUDA_LIB_DIR])
+    else:
+        # nvcc would link device code, of which there is none to link, and note the paths of this machine beside it.
+        args.add("-nodlink")
     args.add_all(["-l" + lib for lib in ctx.attr.libs])
     ctx.actions.run(
         executable = CUDA_NVCC,
@@ -125,6 +130,7 @@ _cuda_binary = rule(
         "libs": attr.string_list(),
         "linkopts": attr.string_list(),
         "nvcc_copts": attr.string_list(),
+        "rpath": attr.bool(default = True),
         "srcs": attr.label_list(allow_files = True),
     },
     executable = True,
@@ -141,6 +147,7 @@ def cuda_binary(
         nvcc_copts = [],
         linkopts = [],
         data = [],
+        rpath = True,
         **kwargs):
     """A program of CUDA C and host code, linked by nvcc.
 
@@ -154,6 +161,7 @@ def cuda_binary(
       nvcc_copts: options for the .cu sources.
       linkopts: options for the link, in gcc's words.
       data: files that the program needs when it runs.
+      rpath: the program finds the toolkit of this machine by itself. Not so what is packed for other machines.
       **kwargs: testonly, tags, visibility.
     """
     host = [src for src in srcs if src.endswith(_HOST_SOURCES)]
@@ -176,6 +184,7 @@ def cuda_binary(
         libs = libs,
         linkopts = linkopts,
         nvcc_copts = nvcc_copts,
+        rpath = rpath,
         target_compatible_with = CUDA_COMPATIBLE,
         deps = deps + ([":" + name + "_host"] if host else []) + ["@cuda//:headers"],
         **kwargs

@@ -271,3 +271,10 @@ bool bench_lists_add(struct bench_lists *lists, const char *text, unsigned top, 
         return new_list(lists, text, 0, error, bytes) != NULL;
     return add_patterns(lists, text, error, bytes);
 }
+
+bool bench_lists_also(struct bench_lists *lists, const char *eager) {
+    for (unsigned i = 0; i < lists->n; i++)
+        if (!put_pattern(&lists->lists[i], "", eager))
+            return false;
+    return true;
+}

@@ -51,6 +51,8 @@ void bench_lists_free(struct bench_lists *lists);
  * are launched most. False with a sentence in `error`. */
 bool bench_lists_add(struct bench_lists *lists, const char *text, unsigned top, char *error,
                      size_t bytes);
+/* Kernels that no list has in graphs: patterns with ';' between. False: not enough memory. */
+bool bench_lists_also(struct bench_lists *lists, const char *eager);
 /* Is this the form of a list? What it names is looked for in a trace later. */
 bool bench_lists_form(const char *text, char *error, size_t bytes);
 

@@ -69,8 +69,29 @@ struct batch {
     struct replay_measured measured[BENCH_BATCH + 1];
     char names[BENCH_BATCH + 1][BENCH_LABEL + 64]; /* in messages */
     char sizes[BENCH_BATCH + 1][2][16];
-    const char *keys[2], *values[BENCH_BATCH + 1][2];
+    const char *keys[BENCH_SETTINGS + 2], *values[BENCH_BATCH + 1][BENCH_SETTINGS + 2];
 };
+
+/* The plan's settings, and behind them the sizes of graphs. */
+static void set_settings(struct batch *batch, unsigned i, const struct bench_cell *cell,
+                         const struct bench_plan *plan) {
+    struct replay_strategy *strategy = &batch->strategies[i];
+    unsigned n = plan->n_settings;
+    for (unsigned k = 0; k < n; k++) {
+        batch->keys[k] = plan->names[k];
+        batch->values[i][k] = plan->values[k];
+    }
+    snprintf(batch->sizes[i][0], sizeof batch->sizes[i][0], "%u", cell->segment);
+    snprintf(batch->sizes[i][1], sizeof batch->sizes[i][1], "%u",
+             plan->first < cell->segment ? plan->first : cell->segment);
+    for (unsigned k = 0; k < 2; k++)
+        batch->values[i][n + k] = batch->sizes[i][k];
+    batch->keys[n] = "segment_max";
+    batch->keys[n + 1] = "segment_first";
+    strategy->names = batch->keys;
+    strategy->values = batch->values[i];
+    strategy->n_settings = n + (plan->first ? 2 : 1);
+}
 
 static void set_up(struct batch *batch, unsigned i, const struct bench_cell *cell,
                    const struct bench_plan *plan) {
@@ -79,8 +100,12 @@ static void set_up(struct batch *batch, unsigned i, const struct bench_cell *cel
     if (cell->strategy == BENCH_EAGER)
         return;
     strategy->preload = plan->preload;
+    strategy->eager = plan->eager;
     if (cell->strategy == BENCH_AS_RECORDED) {
         strategy->config = plan->recorded;
+        strategy->names = plan->names;
+        strategy->values = plan->values;
+        strategy->n_settings = plan->n_settings;
         return;
     }
     snprintf(batch->names[i], sizeof batch->names[i], "%s, segments of %u%s%s",
@@ -88,17 +113,9 @@ static void set_up(struct batch *batch, unsigned i, const struct bench_cell *cel
              cell->breaks ? cell->breaks->label : "");
     strategy->name = batch->names[i];
     strategy->mode = bench_strategies[cell->strategy];
-    strategy->eager = cell->breaks ? cell->breaks->eager : NULL;
-    snprintf(batch->sizes[i][0], sizeof batch->sizes[i][0], "%u", cell->segment);
-    snprintf(batch->sizes[i][1], sizeof batch->sizes[i][1], "%u",
-             plan->first < cell->segment ? plan->first : cell->segment);
-    for (unsigned k = 0; k < 2; k++)
-        batch->values[i][k] = batch->sizes[i][k];
-    batch->keys[0] = "segment_max";
-    batch->keys[1] = "segment_first";
-    strategy->names = batch->keys;
-    strategy->values = batch->values[i];
-    strategy->n_settings = plan->first ? 2 : 1;
+    if (cell->breaks)
+        strategy->eager = cell->breaks->eager;
+    set_settings(batch, i, cell, plan);
 }
 
 /* ---- the plain driver over all batches ---- */

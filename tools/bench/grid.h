@@ -9,7 +9,11 @@
 #include "tools/bench/breaks.h"
 #include "tools/replay/run.h"
 
-enum { BENCH_SEGMENTS = 32, BENCH_BATCH = 6 /* players of a batch, beside the plain one */ };
+enum {
+    BENCH_SEGMENTS = 32,
+    BENCH_BATCH = 6, /* players of a batch, beside the plain one */
+    BENCH_SETTINGS = 64,
+};
 
 enum bench_strategy {
     BENCH_EAGER,
@@ -39,6 +43,10 @@ struct bench_plan {
     unsigned first; /* segment_first; 0: as it is set */
     const char *preload;
     const char *recorded; /* the configuration of the recording */
+    /* Of all but the plain driver; lists have `eager` already. */
+    const char *eager; /* patterns with ';' between; NULL: none */
+    const char *const *names, *const *values;
+    unsigned n_settings; /* BENCH_SETTINGS at most */
 };
 
 /* False: not enough memory. */

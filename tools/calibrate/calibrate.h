@@ -15,6 +15,9 @@ enum calibrate_part {
 /* Ops in a step of the loop, every so many of them a memset; all others are this kernel. */
 enum { CALIBRATE_STEP = 512, CALIBRATE_MEMSETS = 32 };
 #define CALIBRATE_KERNEL "chain"
+/* That kernel and two others, as text for any GPU since Maxwell. The self-test of `cusplice doctor`
+ * loads it, too. */
+extern const char calibrate_ptx[];
 
 /* The exit status of the process. */
 int calibrate_run(enum calibrate_part part);

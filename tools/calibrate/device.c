@@ -14,7 +14,7 @@
 
 /* chain, fill and spin_until of kernels/, for any GPU since Maxwell; the driver compiles them. The
  * simulator knows them by their names. */
-static const char ptx[] =
+const char calibrate_ptx[] =
     ".version 6.0\n"
     ".target sm_50\n"
     ".address_size 64\n"
@@ -117,7 +117,7 @@ void device_start(struct device *d) {
     MUST(d->cuDeviceGet(&d->device, 0));
     MUST(d->cuDevicePrimaryCtxRetain(&context, d->device));
     MUST(d->cuCtxSetCurrent(context));
-    MUST(d->cuModuleLoadData(&module, ptx));
+    MUST(d->cuModuleLoadData(&module, calibrate_ptx));
     MUST(d->cuModuleGetFunction(&d->chain, module, CALIBRATE_KERNEL));
     MUST(d->cuModuleGetFunction(&d->fill, module, "fill"));
     MUST(d->cuModuleGetFunction(&d->spin, module, "spin_until"));

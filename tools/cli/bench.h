@@ -26,6 +26,7 @@ struct bench_found {
     const char *command; /* the line that was typed */
     const char *from;    /* the trace's file, or how it was recorded */
     unsigned rounds, first;
+    bool wide; /* a table is no narrower for the terminal */
     enum replay_pace pace;
 };
 

@@ -15,6 +15,7 @@
 #include "tools/bench/plot.h"
 #include "tools/cli/bench.h"
 #include "tools/cli/verb.h"
+#include "tools/cli/width.h"
 #include "tools/trace/beside.h"
 #include "tools/whatif/facts.h"
 
@@ -248,11 +249,12 @@ struct output {
     const struct texts *texts;
     struct table *table; /* NULL: the plot */
     enum table_format format;
+    unsigned width; /* of lines; 0: no bound */
 };
 
 static bool print(FILE *to, const void *context) {
     const struct output *output = context;
-    struct table_view view = {.format = output->format};
+    struct table_view view = {.format = output->format, .width = output->width};
     if (!output->table)
         return draw(output->found, output->texts, to);
     table_print(output->table, &view, to);
@@ -287,7 +289,8 @@ bool cli_bench_show(const struct bench_found *found, const struct bench_output *
     if (!good)
         cli_say("not enough memory");
     for (unsigned i = 0; i < n && !(table.failed || breaks.failed); i++) {
-        const struct output one = {found, &texts, &table, outputs[i].format};
+        const struct output one = {found, &texts, &table, outputs[i].format,
+                                   found->wide || outputs[i].path ? 0 : cli_width()};
         good &= outputs[i].path ? write_file(&one, outputs[i].path, force) : write_stdout(&one);
     }
     const struct output plot = {.found = found, .texts = &texts};

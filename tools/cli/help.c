@@ -13,6 +13,7 @@ enum { HANG = 24, WIDEST = 110 };
 
 struct page {
     unsigned at, width, hang; /* of the next lines of a paragraph */
+    bool texts;               /* the line had a word, then its text, which goes on at `hang` */
 };
 
 static void end_line(struct page *page) {
@@ -67,12 +68,11 @@ static void put_option(struct page *page, const struct cli_option *row) {
 }
 
 static void put_options(struct page *page, const struct cli_option *const *tables) {
-    static const struct cli_option help = {.name = "help", .brief = 'h', .help = ""};
     for (; *tables; tables++)
         for (const struct cli_option *row = *tables; row->name; row++)
             if (row->help)
                 put_option(page, row);
-    put_option(page, &help);
+    put_option(page, cli_option_help);
 }
 
 /* Where the text of a line stands that is `  word   text`; 0: it is no such line. */
@@ -97,10 +97,12 @@ static void put_text(struct page *page, const char *text, const char *end) {
         unsigned indent = (unsigned)strspn(text, " "), hang;
         line = line ? line : end;
         if (line == text || indent) {
-            if (!(indent && indent == page->hang))
+            bool goes_on = page->texts && indent && indent == page->hang;
+            if (!goes_on)
                 end_line(page);
             hang = text_of(text, line);
-            page->hang = indent && indent == page->hang ? indent : hang ? hang : indent;
+            page->hang = goes_on ? indent : hang ? hang : indent;
+            page->texts = goes_on || hang;
             if (hang && hang != indent && page->hang == hang) {
                 fwrite(text, 1, hang - 1, stdout);
                 page->at = hang - 1;
@@ -140,13 +142,17 @@ static void put_usage(struct page *page, const char *synopsis) {
 void cli_print_help(const struct cli_verb *verb, const struct cli_option *const *tables) {
     struct page page = {.width = cli_width()};
     const char *options = strstr(verb->help, CLI_OPTIONS), *end = verb->help + strlen(verb->help);
+    char exits[512];
     page.width = page.width < WIDEST ? page.width : WIDEST;
     put_usage(&page, verb->synopsis);
     page.hang = 0;
     put_text(&page, verb->help, options ? options : end);
-    if (!options)
-        return;
-    put_options(&page, tables);
+    if (options) {
+        put_options(&page, tables);
+        page.hang = 0;
+        put_text(&page, options + strlen(CLI_OPTIONS), end);
+    }
     page.hang = 0;
-    put_text(&page, options + strlen(CLI_OPTIONS), end);
+    snprintf(exits, sizeof exits, "\nExit status: %s.\n", verb->page.exits);
+    put_text(&page, exits, exits + strlen(exits));
 }

@@ -34,26 +34,51 @@ static const char *const scenarios[] = {
     NULL,
 };
 
-/* The first of the places, relative to this binary, that can be accessed so. False: none, which was
- * said. */
-static bool find(const char *const *places, const char *what, int access_mode, char *out,
+static const char *const demos[] = {
+    "../lib/cusplice/demo/demo.py",
+    NULL,
+};
+
+/* The folder of this binary; "": it cannot be told. */
+static void own_folder(char out[PATH_MAX]) {
+    ssize_t got = readlink("/proc/self/exe", out, PATH_MAX - 1);
+    out[got > 0 ? got : 0] = 0;
+    if (got > 0)
+        *strrchr(out, '/') = 0;
+}
+
+/* The first of the places, relative to this binary, that can be accessed so. */
+static bool look(const char *self, const char *const *places, int access_mode, char *out,
                  size_t bytes) {
-    char self[PATH_MAX], path[PATH_MAX + 64], real[PATH_MAX];
-    ssize_t got = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (got <= 0) {
-        cli_say("/proc/self/exe cannot be read: %s cannot be found", what);
-        return false;
-    }
-    self[got] = 0;
-    *strrchr(self, '/') = 0;
+    char path[PATH_MAX + 64], real[PATH_MAX];
     for (unsigned i = 0; places[i]; i++) {
         snprintf(path, sizeof path, "%s/%s", self, places[i]);
         if (realpath(path, real) && access(real, access_mode) == 0)
             return (size_t)snprintf(out, bytes, "%s", real) < bytes;
     }
+    return false;
+}
+
+/* False: there is none, which was said. */
+static bool find(const char *const *places, const char *what, int access_mode, char *out,
+                 size_t bytes) {
+    char self[PATH_MAX];
+    own_folder(self);
+    if (!*self) {
+        cli_say("/proc/self/exe cannot be read: %s cannot be found", what);
+        return false;
+    }
+    if (look(self, places, access_mode, out, bytes))
+        return true;
     cli_say("%s was found neither in %s/%.*s nor in %s/../lib", what, self,
             (int)(strrchr(places[0], '/') - places[0]), places[0], self);
     return false;
+}
+
+bool cli_library_look(char *out, size_t bytes) {
+    char self[PATH_MAX];
+    own_folder(self);
+    return *self && look(self, libraries, R_OK, out, bytes);
 }
 
 bool cli_library_find(char *out, size_t bytes) {
@@ -71,6 +96,10 @@ bool cli_player_find(char *out, size_t bytes) {
 
 bool cli_scenario_find(char *out, size_t bytes) {
     return find(scenarios, "the program of scenarios (//harness/scenario)", X_OK, out, bytes);
+}
+
+bool cli_demo_find(char *out, size_t bytes) {
+    return find(demos, "the demo (in the source tree: tools/demo)", R_OK, out, bytes);
 }
 
 static bool is_sanitizer(const char *entry, size_t bytes) {

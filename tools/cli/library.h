@@ -14,10 +14,15 @@
  * LD_PRELOAD. */
 bool cli_library_find(char *out, size_t bytes);
 
+/* The same, without a word. False: there is none. */
+bool cli_library_look(char *out, size_t bytes);
+
 /* The same for harness/player, the program that replays traces. */
 bool cli_player_find(char *out, size_t bytes);
 /* And for harness/scenario. */
 bool cli_scenario_find(char *out, size_t bytes);
+/* And for demo.py, which packages have, and a build has not. */
+bool cli_demo_find(char *out, size_t bytes);
 
 /* The LD_PRELOAD of the child: the library once, then the entries of `before` (may be NULL). A
  * sanitizer's runtime stays in front, as it insists on being the first. Allocated. */

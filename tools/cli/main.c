@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/api/api.h"
 #include "shim/base/version.h"
+#include "tools/cli/commit.h"
+#include "tools/cli/pages.h"
 #include "tools/trace/budget.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/progress.h"
@@ -36,9 +39,12 @@ static const struct cli_verb *const verbs[] = {
     &cli_verb_top,
     &cli_verb_config,
     &cli_verb_cache,
+    &cli_verb_doctor,
+    &cli_verb_demo,
+    NULL,
 };
 /* clang-format on */
-enum { VERBS = sizeof verbs / sizeof verbs[0] };
+enum { VERBS = sizeof verbs / sizeof verbs[0] - 1 };
 
 /* Memory may run out anywhere: what bounds it is said here, once for all who say that it did. */
 static bool is_about_memory(const char *text) {
@@ -68,15 +74,75 @@ void cli_problem(void *context, const struct cus_problem *problem) {
     cli_say("%s", text);
 }
 
+/* The command itself, for its help and its page. */
+static const struct cli_verb whole = {
+    .name = "",
+    .synopsis = "VERB ...",
+    .summary = "CUDA launches of an unmodified program become graphs",
+    .help = "Turns the CUDA launches of an unmodified program into graphs, cut where kernels on an "
+            "eager list stand.",
+    .page =
+        {
+            .exits = "that of the verb; 2 where there is no such verb",
+            .environment =
+                "CUSPLICE=off\tThe library passes all calls unchanged.\n"
+                "CUSPLICE_CONFIG\tConfiguration files, with : between; cusplice run -c sets it.\n"
+                "CUSPLICE_KEY\tThe setting with this key in small letters, such as "
+                "CUSPLICE_HOLD_US=500; see cusplice.conf(5).\n"
+                "XDG_CONFIG_HOME, XDG_CACHE_HOME, XDG_RUNTIME_DIR\tWhere configuration, signature "
+                "cache and pages for cusplice top are.\n"
+                "COLUMNS\tHow wide a table may be where stdout is no terminal.\n"
+                "NO_COLOR\tNo colours.\n",
+            .examples =
+                "cusplice run --why -- ./your-program\tThe shortest way: runs a program with the "
+                "library, and says at exit what became of its launches.\n",
+            .files = "/etc/cusplice.conf, ~/.config/cusplice/cusplice.conf\tSettings and rules, "
+                     "see cusplice.conf(5).\n"
+                     "~/.cache/cusplice\tThe signature cache of cusplice run.\n",
+            .see = "run record report verify config",
+        },
+};
+
 static void print_help(void) {
-    printf("usage: cusplice VERB ...\n\n"
-           "Turns the CUDA launches of an unmodified program into graphs, cut where kernels on an "
-           "eager list stand.\n\n");
+    printf("usage: cusplice %s\n\n%s\n\n", whole.synopsis, whole.help);
     for (unsigned i = 0; i < VERBS; i++)
         printf("  %-9s %s\n", verbs[i]->name, verbs[i]->summary);
     printf("\n"
            "  cusplice VERB --help says more; cusplice --version prints the version.\n"
+           "  cusplice help --man VERB | man -l - is its page. Completion: cusplice help "
+           "--completion bash, zsh or fish.\n"
            "  The shortest way: cusplice run -- PROGRAM ARGS...\n");
+}
+
+/* 13000 as 13.0. */
+static void print_cuda(unsigned version) {
+    printf("CUDA %u.%u", version / 1000, version % 1000 / 10);
+}
+
+static void print_version(void) {
+    printf("cusplice %s\ncommit   %s\ndrivers  graphs from ", CUSPLICE_VERSION, CUSPLICE_COMMIT);
+    print_cuda(CUS_GRAPHS_VERSION);
+    printf(" on; what calls do was measured with ");
+    print_cuda(CUS_GATE_VERSION);
+    printf("; with older drivers all launches pass\ntoolkits any that such a driver runs; the %u "
+           "driver functions of ",
+           (unsigned)CUS_API_ROWS);
+    print_cuda(CUS_TABLE_VERSION);
+    printf(" are known, any other one flushes\n");
+}
+
+/* `cusplice help --man [PAGE]` and `--completion SHELL`; -1: it is neither. */
+static int print_pages(int argc, char **argv) {
+    bool man = strcmp(argv[2], "--man") == 0, complete = strcmp(argv[2], "--completion") == 0;
+    if (argc > 4 && (man || complete)) {
+        cli_say("%s: more than is expected", argv[4]);
+        return 2;
+    }
+    if (man)
+        return cli_man(&whole, verbs, argc > 3 ? argv[3] : "");
+    if (complete)
+        return cli_complete(verbs, argc > 3 ? argv[3] : "");
+    return -1;
 }
 
 static bool is(const char *word, const char *a, const char *b) {
@@ -110,7 +176,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     if (is(argv[1], "--version", "version") || strcmp(argv[1], "-V") == 0) {
-        printf("cusplice %s\n", CUSPLICE_VERSION);
+        print_version();
         return 0;
     }
     bool help = is(argv[1], "--help", "-h") || strcmp(argv[1], "help") == 0;
@@ -118,6 +184,9 @@ int main(int argc, char **argv) {
         print_help();
         return 0;
     }
+    int status = help && strcmp(argv[1], "help") == 0 ? print_pages(argc, argv) : -1;
+    if (status >= 0)
+        return status;
     const struct cli_verb *verb = find(argv[help ? 2 : 1]);
     if (!verb)
         return unknown(argv[help ? 2 : 1]);

@@ -69,12 +69,12 @@ bool cli_take_word(const struct cli_option *self, const char *value) {
     return false;
 }
 
+const char *const cli_table_or_json[] = {"table", "json", NULL};
+
 bool cli_take_json(const struct cli_option *self, const char *value) {
-    static const char *const words[] = {"table", "json", NULL};
     struct cli_option one = *self;
     unsigned place;
     one.to = &place;
-    one.words = words;
     bool good = cli_take_word(&one, value);
     if (good)
         *(bool *)self->to = place == 1;
@@ -111,7 +111,14 @@ bool cli_setting_fits(const char *option, const char *key, const char *value) {
 
 /* ---- reading ---- */
 
-static const struct cli_option help[] = {{.name = "help", .brief = 'h'}, {0}};
+static cli_help_fn *help_by = cli_print_help;
+
+void cli_help_by(cli_help_fn *printer) {
+    help_by = printer ? printer : cli_print_help;
+}
+
+const struct cli_option cli_option_help[] = {{.name = "help", .brief = 'h', .help = "print this"},
+                                             {0}};
 
 static char *add_table(struct reading *it, const struct cli_option *row, char *brief) {
     for (; row->name && it->n < ROWS; row++) {
@@ -135,7 +142,7 @@ static void prepare(struct reading *it, enum cli_form form,
     char *brief = it->briefs + 2;
     for (; *tables; tables++)
         brief = add_table(it, *tables, brief);
-    add_table(it, help, brief);
+    add_table(it, cli_option_help, brief);
     optind = 0; /* glibc begins anew */
 }
 
@@ -164,7 +171,7 @@ static bool refuse(const struct cli_verb *self, const struct reading *it, const 
             cli_say("--%s takes no value", bare);
             return false;
         }
-        if (row->help || row == help)
+        if (row->help || row == cli_option_help)
             names[n++] = row->name;
     }
     const char *near = cus_near(bare, names);
@@ -192,7 +199,7 @@ static bool take(const struct cli_verb *self, const struct reading *it, int code
         cli_say("%s: %s is missing", word, row->value);
         return false;
     }
-    *helped = row == help;
+    *helped = row == cli_option_help;
     return !*helped && row->take(row, optarg);
 }
 
@@ -211,7 +218,7 @@ int cli_options_read(const struct cli_verb *self, int argc, char **argv, enum cl
         bool apart = code != ':' && optarg && optarg == argv[optind - 1];
         if (!take(self, &it, code, argv[optind - (apart ? 2 : 1)], &helped)) {
             if (helped)
-                cli_print_help(self, tables);
+                help_by(self, tables);
             return helped ? 0 : form == CLI_PROGRAM ? CLI_EXIT_REFUSED : EXIT_BAD;
         }
     }

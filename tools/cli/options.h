@@ -19,6 +19,7 @@ struct cli_option {
     void *to;                 /* where `take` stores the value */
     const char *const *words; /* that cli_take_word allows */
     unsigned least, most;     /* that cli_take_number allows; most 0: any number */
+    const char *key;          /* the setting whose value it takes, for completion; NULL: none */
     /* For people: what the value is called (NULL: there is none), and what the option does, in
      * words between which lines may end; '\n' ends one. NULL: an old name, which the help does not
      * have.
@@ -32,15 +33,18 @@ struct cli_option {
 #define CLI_TEXT(NAME, BRIEF, TO, ARG, HELP) CLI_OPTION(NAME, BRIEF, cli_take_text, TO, ARG, HELP)
 #define CLI_WORD(NAME, TO, WORDS, ARG, HELP) {.name = NAME, .value = "a value", .take = cli_take_word, .to = TO, .words = WORDS, .arg = ARG, .help = HELP}
 #define CLI_NUMBER(NAME, TO, LEAST, MOST, ARG, HELP) {.name = NAME, .value = "a value", .take = cli_take_number, .to = TO, .least = LEAST, .most = MOST, .arg = ARG, .help = HELP}
+/* A setting under a name of its own. */
+#define CLI_SETTING(NAME, TAKE, KEY, ARG, HELP) {.name = NAME, .value = "a value", .take = TAKE, .to = KEY, .key = KEY, .arg = ARG, .help = HELP}
 
 /* The options that several verbs have: what each of them adds is MORE. */
 #define CLI_EAGER(TAKE, TO, MORE) CLI_OPTION("eager", 0, TAKE, TO, "PATTERN", "these kernels never go into a graph: a pattern as in [rules], may be repeated. Short for --set eager=PATTERN" MORE)
-#define CLI_MODE(TAKE, TO, MORE) CLI_OPTION("mode", 0, TAKE, TO, "MODE", "which ops become graphs: off, observe, eager, piecewise, full, full_decode_only, full_and_piecewise. Short for --set mode=MODE" MORE)
+#define CLI_MODE(TAKE, TO, MORE) {.name = "mode", .value = "a value", .take = TAKE, .to = TO, .key = "mode", .arg = "MODE", .help = "which ops become graphs: off, observe, eager, piecewise, full, full_decode_only, full_and_piecewise. Short for --set mode=MODE" MORE}
 #define CLI_SET(TAKE, TO, MORE) CLI_OPTION("set", 0, TAKE, TO, "KEY=VALUE", "one setting, stronger than any file (cusplice config --list names the keys); eager=PATTERN adds an eager rule in front of all others" MORE)
 #define CLI_OUTPUT(TAKE, TO, MORE) CLI_OPTION("output", 'o', TAKE, TO, "FILE", "where it goes" MORE)
 #define CLI_FORCE(TO) CLI_FLAG("force", TO, "replace a file that is there, but never what is read")
 #define CLI_FORMAT(TAKE, TO, MORE) {.name = "format", .value = "a value", .take = TAKE, .to = TO, .words = table_formats, .arg = "FORM", .help = "table (default), json, csv or md" MORE}
-#define CLI_TABLE_OR_JSON(TO) {.name = "format", .value = "a value", .take = cli_take_json, .to = TO, .arg = "FORM", .help = "table (default) or json"}
+#define CLI_WIDE(TO) CLI_FLAG("wide", TO, "all columns, and no text shortened. Otherwise a table is as wide as the terminal; in a file or pipe as COLUMNS says, or 120 columns")
+#define CLI_TABLE_OR_JSON(TO) {.name = "format", .value = "a value", .take = cli_take_json, .to = TO, .words = cli_table_or_json, .arg = "FORM", .help = "table (default) or json"}
 #define CLI_OLD(NAME, BRIEF, TAKE, TO) {.name = NAME, .brief = BRIEF, .value = "a value", .take = TAKE, .to = TO}
 #define CLI_OLD_FLAG(NAME, TAKE, TO) {.name = NAME, .take = TAKE, .to = TO}
 /* clang-format on */
@@ -51,6 +55,7 @@ bool cli_take_name(const struct cli_option *self, const char *value);   /* the s
 bool cli_take_word(const struct cli_option *self, const char *value);   /* to: an enum, its place */
 bool cli_take_number(const struct cli_option *self, const char *value); /* to: unsigned */
 
+extern const char *const cli_table_or_json[];
 bool cli_take_json(const struct cli_option *self, const char *value); /* to: bool, of two words */
 
 /* The number that a value is, in the row's bounds. False: none, which was said. */
@@ -74,6 +79,13 @@ struct cli_words {
  * --help, 2 after an error, 125 where a program would follow. */
 int cli_options_read(const struct cli_verb *self, int argc, char **argv, enum cli_form form,
                      const struct cli_option *const *tables, struct cli_words *words);
+
+extern const struct cli_option cli_option_help[]; /* --help, which each verb has */
+
+/* Who prints a verb's help: NULL is cli_print_help. `cusplice help` sets it for pages and
+ * completion, which are made from the same tables. */
+typedef void cli_help_fn(const struct cli_verb *verb, const struct cli_option *const *tables);
+void cli_help_by(cli_help_fn *printer);
 
 /* The verb's help on stdout, as wide as the terminal: how it is called, then `help` with the
  * options of `tables` in place of CLI_OPTIONS. */

@@ -1,6 +1,7 @@
 /*
  * Looks into a program's file: ELF class, machine, interpreter, setuid bits, capabilities.
- * handshake.c, outputs.c and verb_bench.c call it. It only reads, and never runs the program.
+ * handshake.c, outputs.c, verb_bench.c and tools/doctor call it. It only reads, and never runs the
+ * program.
  */
 #include "tools/cli/program.h"
 
@@ -55,6 +56,22 @@ static bool interpreter_of(const char *head, char *out, size_t bytes) {
         return false;
     snprintf(out, bytes, "%s", path);
     return true;
+}
+
+bool cli_program_interpreter(char *path, size_t bytes) {
+    for (int depth = 0; depth < 4; depth++) {
+        char head[256] = "", next[PATH_MAX];
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        ssize_t got = fd < 0 ? 0 : pread(fd, head, sizeof head - 1, 0);
+        if (fd >= 0)
+            close(fd);
+        if (got < 2 || strncmp(head, "#!", 2) != 0)
+            return true;
+        if (!interpreter_of(head, next, sizeof next))
+            return false;
+        snprintf(path, bytes, "%s", next);
+    }
+    return false;
 }
 
 /* Whether the file asks for a dynamic loader; `fd` is at a 64-bit ELF file. */

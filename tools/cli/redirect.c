@@ -13,8 +13,8 @@
 
 #include "tools/cli/verb.h"
 
-static bool is_stdout(const struct cli_redirect *output) {
-    return !output->path || strcmp(output->path, "-") == 0;
+bool cli_redirect_is_file(const struct cli_redirect *output) {
+    return output->path && strcmp(output->path, "-") != 0;
 }
 
 static bool refuse(const struct cli_redirect *output, int error) {
@@ -24,7 +24,7 @@ static bool refuse(const struct cli_redirect *output, int error) {
 
 bool cli_redirect_begin(struct cli_redirect *output, const char *const *from) {
     output->aside = false;
-    if (is_stdout(output))
+    if (!cli_redirect_is_file(output))
         return true;
     signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error like others */
     int fd = beside_open(&output->beside, output->path, output->force, from);
@@ -59,9 +59,9 @@ bool cli_redirect_end(struct cli_redirect *output, bool whole) {
     int error = fflush(stdout) == 0 && !ferror(stdout) ? 0 : errno ? errno : EIO;
     if (output->aside)
         error = end_aside(output, whole, error);
-    if (error && is_stdout(output) && error != EPIPE)
+    if (error && !cli_redirect_is_file(output) && error != EPIPE)
         cli_say("stdout: cannot be written: %s", strerror(error));
-    else if (error && !is_stdout(output))
+    else if (error && cli_redirect_is_file(output))
         refuse(output, error);
     return !error;
 }

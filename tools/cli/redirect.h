@@ -18,6 +18,8 @@ struct cli_redirect {
     struct beside beside;
 };
 
+/* Does it go into a file? Else it goes to stdout. */
+bool cli_redirect_is_file(const struct cli_redirect *output);
 /* Leads stdout into the file. `from`: what the file is made from, then NULL; may be NULL. False:
  * it cannot be written, which was said. */
 bool cli_redirect_begin(struct cli_redirect *output, const char *const *from);

@@ -1,12 +1,13 @@
 /*
- * What a trace says of its kernels that speaks for a rule. verb_rules.c calls it. It never plays
- * the trace.
+ * What a trace says of its kernels that speaks for a rule, and the file that is made of it.
+ * verb_rules.c calls it. It never plays the trace.
  */
 #ifndef CUSPLICE_TOOLS_CLI_RULES_FOUND_H
 #define CUSPLICE_TOOLS_CLI_RULES_FOUND_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "tools/trace/look.h"
 
@@ -31,10 +32,20 @@ struct rules_found {
     bool presets;                 /* that know kernels that wait are installed */
 };
 
+/* What playing the trace says of it. */
+struct rules_played {
+    double baseline; /* us of the host in a step */
+    double share;    /* of ops in graphs, in per cent */
+    bool guessed;    /* the options of the recording are not known */
+};
+
 /* False without memory. */
 bool rules_find(const struct look *look, struct rules_found *found);
 void rules_free(struct rules_found *found);
 /* May a configuration file have a pattern that stands for this mangled name alone? */
 bool rules_may_name(const char *mangled);
+/* The text of a configuration file (rules_show.c). */
+void rules_show(const struct look *look, const struct rules_found *found,
+                const struct rules_played *played, FILE *to);
 
 #endif

@@ -21,6 +21,8 @@
 #include "tools/cli/run.h"
 #include "tools/cli/run_table.h"
 #include "tools/cli/temporary.h"
+#include "tools/cli/width.h"
+#include "tools/trace/clean.h"
 
 static char taken[PATH_MAX];     /* an absolute path, by any option; "": none */
 static char named[PATH_MAX];     /* by --stats; "": none */
@@ -133,9 +135,23 @@ bool cli_folder_begin(bool why) {
 
 /* ---- after it ---- */
 
+/* Lines that a terminal has no room for end between words. */
+static void put_lines(FILE *to, char *text, unsigned width) {
+    char *line;
+    while (text && (line = strsep(&text, "\n")) && (*line || text)) {
+        size_t indent = strspn(line, " ");
+        if (clean_columns(line) <= width) {
+            fprintf(to, "%s\n", line);
+            continue;
+        }
+        fprintf(to, "%*s", (int)indent, "");
+        clean_fold(to, line + indent, indent, indent + 2, width);
+    }
+}
+
 /* Copies a report. It is a file of the program's, so it is cut where reports end. */
 static void show_report(FILE *to, const char *folder, const struct cli_row *row) {
-    static char text[CUS_REPORT_TEXT];
+    static char text[CUS_REPORT_TEXT + 1];
     char path[PATH_MAX + 64], name[CUS_PROCESS_NAME];
     struct stat info;
     cus_process_name(row->rank, row->pid, name);
@@ -145,8 +161,12 @@ static void show_report(FILE *to, const char *folder, const struct cli_row *row)
         return;
     ssize_t got = 0;
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid())
-        got = read(fd, text, sizeof text);
-    if (got > 0)
+        got = read(fd, text, sizeof text - 1);
+    unsigned width = cli_terminal_width(STDERR_FILENO);
+    text[got > 0 ? got : 0] = 0;
+    if (got > 0 && width)
+        put_lines(to, text, width);
+    else if (got > 0)
         fwrite(text, 1, (size_t)got, to);
     close(fd);
 }

@@ -1,6 +1,6 @@
 /*
  * Collects --set and --eager, and checks that each pattern matches something in the trace. The
- * verbs whatif and replay call it. It tells mistakes on stderr and never exits.
+ * verbs whatif, replay and bench call it. It tells mistakes on stderr and never exits.
  */
 #include "tools/cli/settings.h"
 
@@ -50,6 +50,16 @@ bool cli_take_set(const struct cli_option *self, const char *value) {
     if (strncmp(value, "eager=", 6) == 0)
         return add_pattern(self->to, equals + 1);
     return cli_settings_add(self->to, "--set", value, (size_t)(equals - value), equals + 1);
+}
+
+bool cli_take_set_played(const struct cli_option *self, const char *value) {
+    if (strncmp(value, "mode=", 5) == 0)
+        cli_say("--set %s: the mode is what --strategy says", value);
+    else if (strncmp(value, "record", 6) == 0)
+        cli_say("--set %s: a replay is not recorded", value);
+    else
+        return cli_take_set(self, value);
+    return false;
 }
 
 bool cli_settings_match(const struct cli_settings *settings, const struct cst_trace *trace) {

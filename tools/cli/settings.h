@@ -1,6 +1,6 @@
 /*
- * The options --set and --eager of `cusplice whatif` and `cusplice replay`. Both verbs call it, on
- * one thread. It never applies a setting to this process.
+ * The options --set and --eager of `cusplice whatif`, `cusplice replay` and `cusplice bench`. These
+ * verbs call it, on one thread. It never applies a setting to this process.
  */
 #ifndef CUSPLICE_TOOLS_CLI_SETTINGS_H
 #define CUSPLICE_TOOLS_CLI_SETTINGS_H
@@ -21,6 +21,8 @@ struct cli_settings {
  * --eager PATTERN. */
 bool cli_take_set(const struct cli_option *self, const char *value);
 bool cli_take_eager(const struct cli_option *self, const char *value);
+/* --set of a verb that plays a trace: neither the mode, which is a strategy, nor a recording. */
+bool cli_take_set_played(const struct cli_option *self, const char *value);
 /* A setting of its own option: key_bytes of `key`. False, having said why. */
 bool cli_settings_add(struct cli_settings *to, const char *option, const char *key,
                       size_t key_bytes, const char *value);

@@ -5,10 +5,30 @@
  */
 #include "tools/cli/verb.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "shim/base/options.h"
+#include "tools/cli/conf_text.h"
+
+enum { WIDTH = 108 };
+
+/* A comment that is filled to WIDTH; its lines begin with `head`, and from the second one on as far
+ * in as `hang`. */
+static void print_filled(const char *head, unsigned hang, const char *text) {
+    unsigned at = (unsigned)printf("# %s", head);
+    for (bool first = true; *text; first = false) {
+        unsigned bytes = (unsigned)strcspn(text, " ");
+        if (!first && at + 1 + bytes > WIDTH)
+            at = (unsigned)printf("\n# %*s", (int)hang, "") - 1;
+        else if (!first)
+            at += (unsigned)printf(" ");
+        at += (unsigned)printf("%.*s", (int)bytes, text);
+        text += bytes + (text[bytes] != 0);
+    }
+    printf("\n");
+}
 
 static void print_comment(const char *text) {
     while (*text) {
@@ -18,25 +38,30 @@ static void print_comment(const char *text) {
     }
 }
 
-void cli_print_template(void) {
+/* Rows as "  WORD TAIL  text", the texts in one column. */
+static void print_rows(const struct cli_conf_row *row, const char *tail, unsigned column) {
+    for (; row->word; row++) {
+        char head[64];
+        unsigned used = (unsigned)snprintf(head, sizeof head, "  %s%s", row->word, tail);
+        snprintf(head + used, sizeof head - used, "%*s", (int)(used < column ? column - used : 1),
+                 "");
+        print_filled(head, column, row->text);
+    }
+}
+
+/* A section as it would stand there, commented out but for its head where `live`. */
+static void print_section(const char *lines, bool live) {
+    while (*lines) {
+        int bytes = (int)strcspn(lines, "\n");
+        printf("%s%.*s\n", live ? "" : "#", bytes, lines);
+        lines += bytes + 1;
+        live = false;
+    }
+}
+
+static void print_settings(void) {
     const struct cus_option_row *row;
     char allowed[128];
-    printf(
-        "# Every setting of cusplice with its built-in value. Made by: cusplice config --template\n"
-        "#\n"
-        "# A later place wins: /etc/cusplice.conf, $XDG_CONFIG_HOME/cusplice/cusplice.conf, the "
-        "files that\n"
-        "# CUSPLICE_CONFIG (FILE:FILE, or cusplice run -c FILE -c FILE) names, the environment "
-        "(CUSPLICE_<KEY>, or\n"
-        "# cusplice run --set). A comment is a line that begins with # or ;, and nothing behind a "
-        "value is one.\n"
-        "#\n"
-        "# include = NAME takes in another file, relative to this one, or a preset (vllm, nccl). "
-        "This file is stronger\n"
-        "# than those that it includes, and a later include is stronger than an earlier one; the "
-        "rules of the stronger\n"
-        "# file are asked first.\n"
-        "#   include = vllm\n");
     for (unsigned i = 0; (row = cus_options_row(i)); i++) {
         cus_options_allowed(i, allowed, sizeof allowed);
         printf("\n");
@@ -44,56 +69,26 @@ void cli_print_template(void) {
         printf("# (%s)\n", allowed);
         printf("#%s =%s%s\n", row->key, *row->value ? " " : "", row->value);
     }
-    printf("\n"
-           "# Rules say which kernels stay out of graphs. The first that matches decides; a kernel "
-           "that none\n"
-           "# matches may go into a graph.\n"
-           "#   eager = PATTERN        launched by itself, exactly where the program launches it\n"
-           "#   never_defer = PATTERN  the same, and nothing is deferred around it (a kernel that "
-           "waits\n"
-           "#                          for the host or for another GPU)\n"
-           "#   graph = PATTERN        may go into a graph, whatever a rule below says\n"
-           "#   uniform = PATTERN      may go into graphs of whole steps that are a uniform decode "
-           "(see [step]);\n"
-           "#                          launched by itself in all others\n"
-           "#   uniform_single = PATTERN   the same, where each request has one token\n"
-           "# PATTERN is a glob on the kernel's base name (without namespaces, template arguments "
-           "and parameters),\n"
-           "# re:REGEX (POSIX extended, on the base name or the name with its namespaces), or "
-           "mangled:GLOB on the\n"
-           "# name as the driver has it; lib:GLOB on the file name of the library or program that "
-           "the kernel is\n"
-           "# from; or api:GLOB on the driver's name of a memset, copy or record. What can match "
-           "no name "
-           "is refused:\n"
-           "# comments behind a pattern, blanks, template arguments and namespaces in a glob.\n"
-           "[rules]\n"
-           "#eager = attention_decode\n"
-           "#never_defer = lib:libnccl*\n"
-           "#eager = api:cuMemcpyDtoDAsync\n"
-           "#uniform = paged_attention*\n"
-           "#uniform_single = masked_multihead_attention*\n"
-           "\n"
-           "# Steps describe themselves: a marker kernel, early in each step, whose grid says how "
-           "many tokens the\n"
-           "# step works on and whether it is a uniform decode. The first section whose marker "
-           "matches decides.\n"
-           "#   marker       PATTERN as above; the one key that must be there\n"
-           "#   tokens       the grid dimension that is the number of tokens: x, y or z (without "
-           "it: x)\n"
-           "#   tokens_each  tokens for one block of that dimension (without it: 1)\n"
-           "#   uniform      when every request of the step has the same number of tokens: x, y, z "
-           "or tokens\n"
-           "#                compared with a number by ==, !=, <=, >=, < or > (without it: never)\n"
-           "#   single       the same, where that number is one (without it: never)\n"
-           "#   sizes        token counts of steps that may be captured, first..last/stride for "
-           "many; a step of\n"
-           "#                any other size is launched op by op (without it: all)\n"
-           "#[step decode]\n"
-           "#marker = embedding*\n"
-           "#tokens = x\n"
-           "#tokens_each = 1\n"
-           "#uniform = tokens <= 64\n"
-           "#single = tokens <= 64\n"
-           "#sizes = 1,2,4,8..64/8\n");
+}
+
+void cli_print_template(void) {
+    puts(
+        "# Every setting of cusplice with its built-in value. Made by: cusplice config --template\n"
+        "#");
+    print_filled("", 0, cli_conf_places);
+    puts("#");
+    print_filled("", 0, cli_conf_include);
+    puts("#   include = vllm");
+    print_settings();
+    puts("");
+    print_filled("", 0, cli_conf_deciding);
+    print_rows(cli_conf_rules, " = PATTERN", 27);
+    puts("# PATTERN is");
+    print_rows(cli_conf_patterns, "", 16);
+    print_filled("", 0, cli_conf_refused);
+    print_section(cli_conf_rules_example, true);
+    puts("");
+    print_filled("", 0, cli_conf_marker);
+    print_rows(cli_conf_steps, "", 15);
+    print_section(cli_conf_step_example, false);
 }

@@ -105,10 +105,6 @@ int cli_one_trace(const struct cli_verb *self, int argc, char **argv, const stru
     return 2;
 }
 
-static bool is_file(const struct trace_args *args) {
-    return args->out.path && strcmp(args->out.path, "-") != 0;
-}
-
 int trace_args_read(const struct cli_verb *self, struct trace_args *args, int argc, char **argv,
                     unsigned allowed, const char *const *needed) {
     /* In the order of enum trace_option. */
@@ -167,10 +163,7 @@ int trace_args_read(const struct cli_verb *self, struct trace_args *args, int ar
                  "for others to see: leave out the command line, paths, names of threads, the "
                  "arguments of kernels and what a replay needs. Names of kernels, shapes and times "
                  "stay"),
-        CLI_FLAG(
-            "wide", &args->wide,
-            "all columns, and no text shortened. Otherwise a table is as wide as the terminal; "
-            "in a file or pipe as COLUMNS says, or 120 columns"),
+        CLI_WIDE(&args->wide),
         OUTPUT("; - is stdout, as without it"),
     };
     /* Names of before; the help has them no more. */
@@ -192,7 +185,7 @@ int trace_args_read(const struct cli_verb *self, struct trace_args *args, int ar
     if (status >= 0)
         return status;
     args->words = words.at;
-    args->view.width = args->wide || is_file(args) ? 0 : cli_width();
+    args->view.width = args->wide || cli_redirect_is_file(&args->out) ? 0 : cli_width();
     args->n_words = words.n;
     for (int i = 0; needed && i < words.n; i++)
         if (!*needed++) {

@@ -12,13 +12,39 @@
 /* In a verb's help: here stand its options. */
 #define CLI_OPTIONS "\v"
 
+/* What a verb's words are, for completion. */
+enum cli_takes {
+    CLI_TAKES_NOTHING,
+    CLI_TAKES_PROGRAM, /* a program, then its arguments */
+    CLI_TAKES_BEHIND,  /* the same, but behind -- alone */
+    CLI_TAKES_TRACE,   /* traces (.cst), or folders of them */
+    CLI_TAKES_DATABASE,
+    CLI_TAKES_CONF,
+    CLI_TAKES_FOLDER,
+    CLI_TAKES_PID
+};
+
+/* What a verb's manual page and completion say beyond its help. Rows end with a newline; in each, a
+ * tab stands between the thing and its text. */
+struct cli_page {
+    const char *exits;       /* the exit status, a sentence without its end; --help has it, too */
+    const char *examples;    /* rows: a command for a shell */
+    const char *files;       /* rows: a file */
+    const char *environment; /* rows: a variable; NULL: none */
+    const char *see;         /* verbs, with blanks between */
+    const char
+        *words; /* what the first word may be, with blanks between; NULL: what `takes` says */
+    enum cli_takes takes;
+};
+
 struct cli_verb {
     const char *name;
-    const char *synopsis; /* behind "cusplice" */
+    const char *synopsis; /* behind "cusplice"; further lines begin with "cusplice" */
     const char *summary;  /* one line */
     const char *help;     /* what --help prints below the synopsis */
     int (*run)(const struct cli_verb *self, int argc,
                char **argv); /* argv[0] is the verb; returns the exit status */
+    struct cli_page page;
 };
 
 /* clang-format off */
@@ -27,7 +53,9 @@ extern const struct cli_verb
     cli_verb_cache,
     cli_verb_calibrate,
     cli_verb_config,
+    cli_verb_demo,
     cli_verb_diff,
+    cli_verb_doctor,
     cli_verb_dump,
     cli_verb_export,
     cli_verb_import,

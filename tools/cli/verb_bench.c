@@ -12,6 +12,7 @@
 #include "tools/cli/config_name.h"
 #include "tools/cli/library.h"
 #include "tools/cli/program.h"
+#include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
 #include "tools/replay/whole.h"
@@ -35,19 +36,15 @@ static const char help[] =
     "graphs are made,\n"
     "gain_at_step is the first of them that has 90 % of the gain (empty: none has, or there is no "
     "gain).\n"
-    "in_graphs is the share of ops, folded how many of a step, and graphs how "
-    "many graph launches\n"
-    "hold them. segment_max 0: the strategy has none of its own.\n"
-    "\n"
-    "Exit status: 0; 1 where memory differs at the end, the trace cannot be replayed or something "
-    "fails; 2 for a bad\n"
-    "option.\n";
+    "in_graphs is the share of ops, folded how many of a step, and graphs how many graph launches\n"
+    "hold them. segment_max 0: the strategy has none of its own.\n";
 
 enum { BREAKS = 32, COMMAND = 4096, WARM = 8, SAY_SECONDS = 60, TOP = 8, TOP_MAX = 50 };
 
 static struct {
     struct bench_plan plan;
-    bool strategies, formatted, force, trusted;
+    bool strategies, formatted, force, trusted, wide;
+    struct cli_settings settings;
     enum replay_pace pace;
     const char *breaks[BREAKS];
     unsigned n_breaks, top, rounds;
@@ -140,6 +137,17 @@ static bool take_first(const struct cli_option *self, const char *text) {
     return take_setting("--first", "segment_first", text, self->to);
 }
 
+/* What the grid is made of has options of its own. */
+static bool take_set(const struct cli_option *self, const char *text) {
+    static const char *const own[][2] = {{"segment_max=", "segments"}, {"segment_first=", "first"}};
+    for (unsigned i = 0; i < sizeof own / sizeof *own; i++)
+        if (strncmp(text, own[i][0], strlen(own[i][0])) == 0) {
+            cli_say("--set %s: that is what --%s says", text, own[i][1]);
+            return false;
+        }
+    return cli_take_set_played(self, text);
+}
+
 static bool take_format(const struct cli_option *self, const char *text) {
     asked.formatted = true;
     return cli_take_word(self, text);
@@ -165,15 +173,24 @@ static const struct cli_option options[] = {
              "compared with, always measured), piecewise, full, as-recorded; default: all. "
              "piecewise is measured with each size and list, full with each size (it takes eager "
              "kernels into graphs), as-recorded as it was recorded"},
+    {.name = "mode",
+     .value = "a value",
+     .take = take_strategies,
+     .words = bench_strategies,
+     .arg = "MODE",
+     .help = "the same as --strategy"},
     CLI_OPTION("segments", 0, take_segments, NULL, "LIST",
                "launches in a graph at most (segment_max); default: 4,16,64,256,1024"),
     CLI_OLD("pieces", 0, take_pieces, NULL),
     CLI_OPTION("break", 0, take_break, NULL, "LIST",
                "which kernels are kept out of graphs; may be repeated; default: none and every:10\n"
-               "none: none but those of the configuration\n"
+               "none: none but those of the configuration and of --eager\n"
                "A;B;...: patterns, as in [rules]\n"
                "every:N: kernels, chosen by name, whose launches make up nearest to 1 in N of all\n"
                "sweep: each of the kernels that are launched most, a list of its own"),
+    CLI_EAGER(cli_take_eager, &asked.settings,
+              ". With each break list, and for all strategies but eager"),
+    CLI_SET(take_set, &asked.settings, ". For all strategies but eager"),
     CLI_CONFIG(". For the strategies but as-recorded"),
     CLI_NUMBER("top", &asked.top, 1, TOP_MAX, "K", "so many kernels of sweep, 1 to 50 (default 8)"),
     CLI_OPTION("first", 0, take_first, &asked.plan.first, "N",
@@ -185,6 +202,7 @@ static const struct cli_option options[] = {
              "fastest: the time that it took in the fastest step; none: it issues as fast as it "
              "can"),
     CLI_FORMAT(take_format, &asked.format, ""),
+    CLI_WIDE(&asked.wide),
     CLI_OUTPUT(take_output, NULL,
                "; - is stdout, as without it; may be repeated. Without --format its end says the "
                "format: .md, .csv, .json"),
@@ -301,6 +319,7 @@ static int take_arguments(const struct cli_verb *self, int argc, char **argv) {
 
 static bool make_lists(const struct cst_trace *trace, struct bench_lists *lists) {
     char error[1024];
+    const char *eager = *asked.settings.eager ? asked.settings.eager : NULL;
     if (!bench_lists_init(lists, trace)) {
         cli_say("%s: not enough memory", trace->path);
         return false;
@@ -319,6 +338,10 @@ static bool make_lists(const struct cst_trace *trace, struct bench_lists *lists)
                     list->n > 1 ? " and others" : "",
                     100 * (double)list->calls / (double)lists->launches);
         }
+    }
+    if (eager && !bench_lists_also(lists, eager)) {
+        cli_say("%s: not enough memory", trace->path);
+        return false;
     }
     return true;
 }
@@ -368,6 +391,7 @@ static int measure(const struct cst_trace *trace, const struct bench_lists *list
                                       .command = asked.command,
                                       .from = from,
                                       .rounds = asked.rounds,
+                                      .wide = asked.wide,
                                       .first = asked.plan.first,
                                       .pace = asked.pace};
     bool good = bench_grid_make(&grid, &asked.plan, lists);
@@ -420,9 +444,15 @@ static int bench(const char *path, const char *from) {
                         ? cli_library_preload(library, getenv("LD_PRELOAD"))
                         : NULL;
     asked.plan.preload = preload;
-    if (preload && take_recorded(trace) && make_lists(trace, &lists))
+    asked.plan.eager = *asked.settings.eager ? asked.settings.eager : NULL;
+    asked.plan.names = (const char *const *)asked.settings.names;
+    asked.plan.values = asked.settings.values;
+    asked.plan.n_settings = asked.settings.n;
+    if (preload && cli_settings_match(&asked.settings, trace) && take_recorded(trace) &&
+        make_lists(trace, &lists))
         status = measure(trace, &lists, from);
     bench_lists_free(&lists);
+    cli_settings_free(&asked.settings);
     free((void *)(uintptr_t)asked.plan.recorded);
     free(preload);
     cst_free(trace);
@@ -447,14 +477,25 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_bench = {
-    "bench",
-    "bench [--strategy LIST] [--segments LIST] [--break LIST]... [--top K] [--first N] [--rounds "
-    "N] "
-    "[--pace recorded|fastest|none] [-c FILE]... [--trust] [--format table|json|csv|md] [-o "
-    "FILE]... [--svg "
-    "FILE] [--force] "
-    "TRACE | [--steps A-B] (--scenario NAME | -- PROGRAM ARGS...)",
-    "measure a trace by strategies, sizes of graphs and break lists",
-    help,
-    run,
+    .name = "bench",
+    .synopsis =
+        "bench [--strategy LIST] [--segments LIST] [--break LIST]... [--top K] [--first N] "
+        "[--rounds N] [--pace recorded|fastest|none] [--eager PATTERN]... [--set KEY=VALUE]... [-c "
+        "FILE]... [--trust] [--format table|json|csv|md] [--wide] [-o FILE]... [--svg FILE] "
+        "[--force] TRACE | [--steps A-B] (--scenario NAME | -- PROGRAM ARGS...)",
+    .summary = "measure a trace by strategies, sizes of graphs and break lists",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where memory differs at the end, the trace cannot be replayed or "
+                     "something fails; 2 for a bad option",
+            .examples = "cusplice bench --rounds 2 --svg T.svg -o T.md R.cst\tA quick look at the "
+                        "default grid, as a table and as a plot.\n"
+                        "cusplice bench --strategy piecewise --segments 8,64 --break none "
+                        "R.cst\tTwo sizes of graphs.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record replay",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

@@ -27,19 +27,15 @@
 #include "tools/trace/model.h"
 #include "tools/trace/settings.h"
 
-static const char help[] =
-    "Measures what calls and gaps cost on this machine and its first GPU, and writes them as a "
-    "file "
-    "for cusplice whatif\n"
-    "--cost: what a launch costs the host, by itself and deferred, graph launches, patches, "
-    "builds, "
-    "waits; the gaps\n"
-    "between kernels on the GPU, eager, in a graph and from graph to graph; what recording adds. "
-    "Nothing else should run\n"
-    "meanwhile; it takes some seconds. Where CUPTI is not found, kernels are taken to run as long "
-    "as they take in a graph.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: 0; 1 where something could not be measured or written; 2 for a bad option.\n";
+static const char help[] = "Measures what calls and gaps cost on this machine and its first GPU, "
+                           "and writes them as a file for cusplice whatif\n"
+                           "--cost: what a launch costs the host, by itself and deferred, graph "
+                           "launches, patches, builds, waits; the gaps\n"
+                           "between kernels on the GPU, eager, in a graph and from graph to graph; "
+                           "what recording adds. Nothing else should run\n"
+                           "meanwhile; it takes some seconds. Where CUPTI is not found, kernels "
+                           "are taken to run as long as they take in a graph.\n"
+                           "\n" CLI_OPTIONS;
 
 /* The same processor is faster and slower by the second: all is measured so many times, in turn,
  * and of each value the median is taken. */
@@ -487,9 +483,19 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_calibrate = {
-    "calibrate",
-    "calibrate [-o FILE] [--force]",
-    "measure what launches cost on this machine, for whatif",
-    help,
-    run,
+    .name = "calibrate",
+    .synopsis = "calibrate [-o FILE] [--force]",
+    .summary = "measure what launches cost on this machine, for whatif",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where something could not be measured or written; 2 for a bad option",
+            .examples = "cusplice calibrate -o this.cost\tMeasures this machine; then: cusplice "
+                        "whatif --cost this.cost.\n",
+            .files = "this.cost\tWhat was measured, where -o names it; the default is h200.cost of "
+                     "the tree.\n",
+            .see = "whatif",
+            .takes = CLI_TAKES_NOTHING,
+        },
 };

@@ -13,35 +13,32 @@
 
 enum { EXIT_BAD = 2 };
 
-static const char help[] = CLI_OPTIONS
-    "\n"
-    "A file has settings, then rules, then steps:\n"
-    "\n"
-    "  mode = full_and_piecewise\n"
-    "  [rules]\n"
-    "  uniform = paged_attention*\n"
-    "  eager = flash_fwd*\n"
-    "  [step decode]\n"
-    "  marker = embedding*\n"
-    "  uniform = tokens <= 64\n"
-    "  sizes = 1,2,4,8..64/8\n"
-    "\n"
-    "The keys of a step, and what holds without them:\n"
-    "\n"
-    "  marker       pattern of a kernel, early in each step, whose grid says what the step is; "
-    "must "
-    "be there\n"
-    "  tokens       the grid dimension that is the number of tokens: x, y or z (x)\n"
-    "  tokens_each  tokens for one block of it (1)\n"
-    "  uniform      when every request has the same number of tokens: x, y, z or tokens compared "
-    "with a number\n"
-    "               by ==, !=, <=, >=, < or > (never)\n"
-    "  single       the same, where that number is one (never)\n"
-    "  sizes        numbers of tokens of steps that may be captured (all)\n"
-    "\n"
-    "config/README.md says more. Exit status: 0, 1 where the configuration has a problem (each is "
-    "told on stderr),\n"
-    "2 for a bad option.\n";
+static const char help[] =
+    CLI_OPTIONS "\n"
+                "A file has settings, then rules, then steps:\n"
+                "\n"
+                "  mode = full_and_piecewise\n"
+                "  [rules]\n"
+                "  uniform = paged_attention*\n"
+                "  eager = flash_fwd*\n"
+                "  [step decode]\n"
+                "  marker = embedding*\n"
+                "  uniform = tokens <= 64\n"
+                "  sizes = 1,2,4,8..64/8\n"
+                "\n"
+                "The keys of a step, and what holds without them:\n"
+                "\n"
+                "  marker       pattern of a kernel, early in each step, whose grid says what the "
+                "step is; must be there\n"
+                "  tokens       the grid dimension that is the number of tokens: x, y or z (x)\n"
+                "  tokens_each  tokens for one block of it (1)\n"
+                "  uniform      when every request has the same number of tokens: x, y, z or "
+                "tokens compared with a number\n"
+                "               by ==, !=, <=, >=, < or > (never)\n"
+                "  single       the same, where that number is one (never)\n"
+                "  sizes        numbers of tokens of steps that may be captured (all)\n"
+                "\n"
+                "config/README.md says more.\n";
 
 /* May `--lib` go with it? */
 static bool is_kernel(const char *asked) {
@@ -120,10 +117,22 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_config = {
-    "config",
-    "config --list | --check FILE... | --explain KERNEL [--lib FILE] [-c FILE]... | --template "
-    "[--format table|json] [-o FILE]",
-    "show and check settings, rules and steps",
-    help,
-    run,
+    .name = "config",
+    .synopsis = "config --list | --check FILE... | --explain KERNEL [--lib FILE] [-c FILE]... | "
+                "--template [--format table|json] [-o FILE]",
+    .summary = "show and check settings, rules and steps",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0, 1 where the configuration has a problem (each is told on stderr), 2 for a "
+                     "bad option",
+            .examples = "cusplice config --list\tWhat is set here and now, and where.\n"
+                        "cusplice config --check mine.conf\tIs this file right?\n"
+                        "cusplice config --explain attention_decode -c mine.conf\tWhich rule "
+                        "decides on a kernel.\n",
+            .files = "cusplice.conf\tSettings and rules, see cusplice.conf(5).\n",
+            .see = "run cache",
+            .takes = CLI_TAKES_CONF,
+        },
 };

@@ -16,9 +16,9 @@ enum { EXIT_BAD = 2 };
 static const char help[] =
     "What is different in B. Steps are aligned by signature (kernels and shapes in order) and\n"
     "occurrence, never by time; the ops of two aligned steps one by one. Where no step is aligned "
-    "so, "
-    "or a trace is an imported profile, steps that are left over are aligned by the names of their "
-    "ops alone (steps_aligned_by_names). Where none is aligned so either, not_aligned says why.\n"
+    "so, or a trace is an imported profile, steps that are left over are aligned by the names of "
+    "their ops alone (steps_aligned_by_names). Where none is aligned so either, not_aligned says "
+    "why.\n"
     "\n" CLI_OPTIONS "\n"
     "The field `in` says A or B for what is in one trace only.\n"
     "\n"
@@ -27,9 +27,7 @@ static const char help[] =
     "order of their names. Of one FOLDER, each process is compared with the first one. A row for "
     "each two: ops, share in\n"
     "graphs, graph launches, steps, how many are aligned and their time on average, ops gained and "
-    "lost.\n"
-    "\n"
-    "Exit status: 0, also where they differ; 1 where a trace cannot be read; 2 for a bad option.\n";
+    "lost.\n";
 
 /* ---- folders ---- */
 
@@ -181,11 +179,22 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_diff = {
-    "diff",
-    "diff [--by kernels|steps] [--sort FIELD] [--fields A,B] [--format F] [-o FILE] A B\n"
-    "       cusplice diff [--sort FIELD] [--fields A,B] [--top N] [--format F] [-o FILE] FOLDER "
-    "[FOLDER]",
-    "two traces, or the processes of two runs, against each other",
-    help,
-    run,
+    .name = "diff",
+    .synopsis =
+        "diff [--by kernels|steps] [--sort FIELD] [--fields A,B] [--format F] [-o FILE] A B\n"
+        "cusplice diff [--sort FIELD] [--fields A,B] [--top N] [--format F] [-o FILE] "
+        "FOLDER [FOLDER]",
+    .summary = "two traces, or the processes of two runs, against each other",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits =
+                "0, also where they differ; 1 where a trace cannot be read; 2 for a bad option",
+            .examples = "cusplice diff A.cst B.cst\tWhat is different in B, by kernel.\n"
+                        "cusplice diff --by steps A.cst B.cst\tThe same by step.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record report",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

@@ -15,8 +15,7 @@ static const char help[] =
     "and where the trace has it when it ran: gpu_begin_ns, gpu_ns), call, flush, graph, segment, "
     "lost.\n"
     "cusplice export --jsonl OUT writes the same into a file.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: 0; 1 where the trace cannot be read or has no such step; 2 for a bad option.\n";
+    "\n" CLI_OPTIONS;
 
 /* The step to draw when none was named: the stream's last that was waited for, else its last. */
 static uint32_t last_step(const struct look *look, uint32_t stream) {
@@ -80,9 +79,19 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_dump = {
-    "dump",
-    "dump [--steps A-B] [--stream N] [--names FORM] [--dot [--step N]] [-o FILE] TRACE",
-    "a trace as JSON lines, or a step as a drawing",
-    help,
-    run,
+    .name = "dump",
+    .synopsis = "dump [--steps A-B] [--stream N] [--names FORM] [--dot [--step N]] [-o FILE] TRACE",
+    .summary = "a trace as JSON lines, or a step as a drawing",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where the trace cannot be read or has no such step; 2 for a bad option",
+            .examples = "cusplice dump -o T.jsonl T.cst\tAll events, a line each.\n"
+                        "cusplice dump --dot --step 7 -o 7.dot T.cst\tOne step as a drawing for "
+                        "Graphviz.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "info report export",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

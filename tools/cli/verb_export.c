@@ -21,21 +21,17 @@
 enum { EXIT_BAD = 2 };
 enum { PERFETTO, JSONL, SQLITE, FORMATS };
 
-static const char help[] =
-    "Writes a trace (.cst, as cusplice record and cusplice import make them) in formats that other "
-    "tools read.\n"
-    "At least one is named; FILE may be - (stdout) but for SQLite.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Perfetto and SQLite have an execution for each op. Where the trace has no GPU times (cusplice "
-    "record\n"
-    "--gpu-times) it stands where the op was issued (by a graph launch, by a flush, or by its own "
-    "call), 1 us long,\n"
-    "less where the next one on the stream is issued sooner. Exports say which it is (gpu_times). "
-    "Ops that were not\n"
-    "issued when the trace ended have a call and no execution.\n"
-    "\n"
-    "Exit status: 0; 1 where a file cannot be read or written (then nothing is left of it); 2 for "
-    "a bad option.\n";
+static const char help[] = "Writes a trace (.cst, as cusplice record and cusplice import make "
+                           "them) in formats that other tools read.\n"
+                           "At least one is named; FILE may be - (stdout) but for SQLite.\n"
+                           "\n" CLI_OPTIONS "\n"
+                           "Perfetto and SQLite have an execution for each op. Where the trace has "
+                           "no GPU times (cusplice record\n"
+                           "--gpu-times) it stands where the op was issued (by a graph launch, by "
+                           "a flush, or by its own call), 1 us long,\n"
+                           "less where the next one on the stream is issued sooner. Exports say "
+                           "which it is (gpu_times). Ops that were not\n"
+                           "issued when the trace ended have a call and no execution.\n";
 
 struct request {
     const char *trace;
@@ -330,10 +326,21 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_export = {
-    "export",
-    "export [--perfetto FILE] [--jsonl FILE] [--sqlite FILE] [--no-flows] [--force] TRACE\n"
-    "cusplice export --perfetto FILE [--no-flows] [--force] FOLDER",
-    "write a trace for Perfetto, as JSON lines, or as SQLite",
-    help,
-    run,
+    .name = "export",
+    .synopsis =
+        "export [--perfetto FILE] [--jsonl FILE] [--sqlite FILE] [--no-flows] [--force] TRACE\n"
+        "cusplice export --perfetto FILE [--no-flows] [--force] FOLDER",
+    .summary = "write a trace for Perfetto, as JSON lines, or as SQLite",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where a file cannot be read or written (then nothing is left of it); 2 "
+                     "for a bad option",
+            .examples = "cusplice export --perfetto T.json T.cst\tA timeline for ui.perfetto.dev.\n"
+                        "cusplice export --sqlite T.sqlite T.cst\tA database for queries.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record import dump",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

@@ -14,24 +14,20 @@
 
 enum { EXIT_BAD = 2 };
 
-static const char help[] =
-    "Makes a trace (.cst) of FILE.sqlite, which nsys export --type=sqlite or cusplice export "
-    "--sqlite wrote. So what\n"
-    "a program would do under cusplice can be asked of its profile.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Kernels, memsets, copies and records of events become ops, with shape, stream, thread and "
-    "time of their calls; "
-    "their params are\n"
-    "not in a profile. When they ran on the GPU is kept. What no call asked for is left out, and "
-    "counted: pages of\n"
-    "managed memory that moved, kernels that kernels started. Calls that wait end steps, other "
-    "calls are barriers with\n"
-    "the reach that they have in the library; calls in no table are barriers of the whole process, "
-    "and are counted. A\n"
-    "wait whose stream is not in the profile is taken to be for the one that its thread worked on "
-    "last.\n"
-    "\n"
-    "Exit status: 0; 1 where the file cannot be read or written; 2 for a bad option.\n";
+static const char help[] = "Makes a trace (.cst) of FILE.sqlite, which nsys export --type=sqlite "
+                           "or cusplice export --sqlite wrote. So what\n"
+                           "a program would do under cusplice can be asked of its profile.\n"
+                           "\n" CLI_OPTIONS "\n"
+                           "Kernels, memsets, copies and records of events become ops, with shape, "
+                           "stream, thread and time of their calls; their params are\n"
+                           "not in a profile. When they ran on the GPU is kept. What no call asked "
+                           "for is left out, and counted: pages of\n"
+                           "managed memory that moved, kernels that kernels started. Calls that "
+                           "wait end steps, other calls are barriers with\n"
+                           "the reach that they have in the library; calls in no table are "
+                           "barriers of the whole process, and are counted. A\n"
+                           "wait whose stream is not in the profile is taken to be for the one "
+                           "that its thread worked on last.\n";
 
 static bool take_pid(const struct cli_option *self, const char *text) {
     char *end;
@@ -123,9 +119,18 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_import = {
-    "import",
-    "import [-o FILE] [--pid N] [--graphs] [--force] FILE.sqlite",
-    "make a trace of a profile that nsys exported",
-    help,
-    run,
+    .name = "import",
+    .synopsis = "import [-o FILE] [--pid N] [--graphs] [--force] FILE.sqlite",
+    .summary = "make a trace of a profile that nsys exported",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where the file cannot be read or written; 2 for a bad option",
+            .examples =
+                "cusplice import -o P.cst T.sqlite\tA trace of a profile that nsys exported.\n",
+            .files = "FILE.cst\tThe trace, where -o names no other file.\n",
+            .see = "export whatif",
+            .takes = CLI_TAKES_DATABASE,
+        },
 };

@@ -13,12 +13,10 @@
 #include "tools/trace/clean.h"
 #include "tools/trace/json.h"
 
-static const char help[] =
-    "What recorded the trace, how long it is, its streams, threads and kinds of ops, what became "
-    "of\n"
-    "the ops, and whether anything is missing.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: 0; 1 where the trace cannot be read; 2 for a bad option.\n";
+static const char help[] = "What recorded the trace, how long it is, its streams, threads and "
+                           "kinds of ops, what became of\n"
+                           "the ops, and whether anything is missing.\n"
+                           "\n" CLI_OPTIONS;
 
 static const char *const stream_kinds[] = {"?", "legacy", "per thread", "created", "unknown"};
 
@@ -269,6 +267,17 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_info = {
-    "info", "info [--format table|json] [-o FILE] TRACE", "what a trace is and what is in it", help,
-    run,
+    .name = "info",
+    .synopsis = "info [--format table|json] [-o FILE] TRACE",
+    .summary = "what a trace is and what is in it",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where the trace cannot be read; 2 for a bad option",
+            .examples = "cusplice info T.cst\tWhat is in the trace.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record dump report",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

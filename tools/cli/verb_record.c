@@ -16,17 +16,14 @@
 #include "tools/cli/run_folder.h"
 #include "tools/trace/pack.h"
 
-static const char help[] =
-    "Runs PROGRAM with libcusplice.so preloaded and writes a trace: every launch, memset and copy "
-    "with its shape,\n"
-    "parameters, stream, thread and times, the calls that broke runs of launches, and what went "
-    "out in which graph.\n"
-    "The program runs as under cusplice run, with the same settings. Look at the trace with "
-    "cusplice info, dump and\n"
-    "report, play with it with cusplice whatif.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: as for cusplice run; 3 where PROGRAM's is 0 and it ended before the first of "
-    "the steps A-B.\n";
+static const char help[] = "Runs PROGRAM with libcusplice.so preloaded and writes a trace: every "
+                           "launch, memset and copy with its shape,\n"
+                           "parameters, stream, thread and times, the calls that broke runs of "
+                           "launches, and what went out in which graph.\n"
+                           "The program runs as under cusplice run, with the same settings. Look "
+                           "at the trace with cusplice info, dump and\n"
+                           "report, play with it with cusplice whatif.\n"
+                           "\n" CLI_OPTIONS;
 
 static const char *output; /* of -o */
 static bool replayable, force;
@@ -191,10 +188,25 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_record = {
-    "record",
-    "record [-o FILE] [--force] [--steps A-B] [--gpu-times] [--replayable] [-c FILE]... [--set "
-    "KEY=VALUE]... [--eager PATTERN]... [--mode MODE] -- PROGRAM ARGS...",
-    "run a program and leave a trace of what it asked of the GPU",
-    help,
-    run,
+    .name = "record",
+    .synopsis =
+        "record [-o FILE] [--force] [--steps A-B] [--gpu-times] [--replayable] [-c FILE]... [--set "
+        "KEY=VALUE]... [--eager PATTERN]... [--mode MODE] -- PROGRAM ARGS...",
+    .summary = "run a program and leave a trace of what it asked of the GPU",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "as for cusplice run; 3 where PROGRAM's is 0 and it ended before the first of "
+                     "the steps A-B",
+            .examples =
+                "cusplice record -o T.cst -- ./your-program\tWrites a trace of the whole program.\n"
+                "cusplice record --replayable --steps 10-19 -o R.cst -- ./your-program\tWrites ten "
+                "steps with all that cusplice replay needs.\n",
+            .files = "PROGRAM.cst\tThe trace, where -o names no other file.\n"
+                     "PROGRAM.cst.partial\tThe trace while the program runs, and what is left of "
+                     "it if the program is killed.\n",
+            .see = "info report whatif replay export",
+            .takes = CLI_TAKES_PROGRAM,
+        },
 };

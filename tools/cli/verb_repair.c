@@ -22,10 +22,7 @@ static const char help[] =
     "only definitions in them (names of kernels, streams, threads) are taken, unchecked, since the "
     "rest refers to them.\n"
     "Where something is missing the new trace has a record of lost ops. It cannot be replayed.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: 0, also where nothing is damaged, which is said, and no file is made; 1 where "
-    "nothing can be read or\n"
-    "the new trace not be written; 2 for a bad option.\n";
+    "\n" CLI_OPTIONS;
 
 static bool ends_with(const char *path, size_t bytes, const char *end) {
     size_t n = strlen(end);
@@ -88,13 +85,15 @@ static void print_damage(const struct cst_trace *trace) {
 }
 
 /* What a replay needs stays only where nothing is missing. */
-static bool write_whole(const struct look *look, struct selection *selection, bool pack,
-                        const char *out, struct trim_result *result) {
+static bool write_whole(const struct look *look, struct selection *selection,
+                        const struct trace_args *args, const char *out,
+                        struct trim_result *result) {
     char error[9000];
     char *note = note_of(look->trace);
     selection->ranged = true;
-    bool made = note && trim_write(look, selection, note, (struct trim_form){.packed = pack}, out,
-                                   result, error, sizeof error);
+    const struct trim_form form = {.packed = args->pack};
+    bool made = note && (args->out.force ? trim_replace : trim_write)(
+                            look, selection, note, form, out, result, error, sizeof error);
     if (!made)
         cli_say("%s", note ? error : "not enough memory");
     free(note);
@@ -112,9 +111,9 @@ static int repair(const struct look *look, struct trace_args *args, const char *
     bool made = select_steps(look, 0, false, 0, 0, &selection, error, sizeof error);
     if (!made)
         cli_say("%s", error);
-    else if (!selection.steps)
+    else if (!look->model->n_ops)
         cli_say("%s: no op in it can be read", look->trace->path);
-    made = made && selection.steps && write_whole(look, &selection, args->pack, out, &result);
+    made = made && look->model->n_ops && write_whole(look, &selection, args, out, &result);
     select_free(&selection);
     if (!made)
         return 1;
@@ -131,9 +130,14 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     struct trace_args args;
     struct look look;
     char path[CST_PATH], error[4600];
-    int status = trace_args_read(self, &args, argc, argv, TRACE_OUT | TRACE_PACK, needed);
+    int status =
+        trace_args_read(self, &args, argc, argv, TRACE_OUT | TRACE_PACK | TRACE_FORCE, needed);
     if (status >= 0)
         return status;
+    if (args.out.path && !cli_redirect_is_file(&args.out)) {
+        cli_say("-o -: a trace goes into a file, whose end says that it is whole");
+        return 2;
+    }
     if (!args.out.path && !default_out(args.words[0], path, sizeof path)) {
         cli_say("%s: the name is too long; -o FILE names the new one", args.words[0]);
         return 2;
@@ -148,9 +152,20 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_repair = {
-    "repair",
-    "repair [-o OUT] [--pack] TRACE",
-    "what can be read of a damaged trace as a whole one",
-    help,
-    run,
+    .name = "repair",
+    .synopsis = "repair [-o OUT] [--force] [--pack] TRACE",
+    .summary = "what can be read of a damaged trace as a whole one",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits =
+                "0, also where nothing is damaged, which is said, and no file is made; 1 where "
+                "nothing can be read or the new trace not be written; 2 for a bad option",
+            .examples =
+                "cusplice repair -o OUT.cst T.cst\tWhat can be read of T.cst, as OUT.cst.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record info",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

@@ -11,10 +11,10 @@
 #include "tools/cli/config_name.h"
 #include "tools/cli/library.h"
 #include "tools/cli/redirect.h"
-#include "tools/cli/width.h"
 #include "tools/cli/settings.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/trust.h"
+#include "tools/cli/width.h"
 #include "tools/replay/run.h"
 #include "tools/replay/whole.h"
 #include "tools/trace/budget.h"
@@ -22,34 +22,29 @@
 #include "tools/trace/table.h"
 #include "tools/whatif/facts.h"
 
-static const char help[] =
-    "Plays a trace of cusplice record --replayable again, on the GPU, without the program: its "
-    "kernels, memsets and\n"
-    "copies on memory with the same contents at the same addresses, by several strategies, each "
-    "in a process of its\n"
-    "own. Memory at the end is held against the recorded sums. What cannot be replayed is named "
-    "before anything\n"
-    "begins.\n"
-    "\n"
-    "A replay runs the GPU code that the trace holds, on this machine and as this user, and loads "
-    "code from the files\n"
-    "that it names. Play only traces of people whose programs you would run. A trace that belongs "
-    "to another user, or\n"
-    "that others may write, is asked about on a terminal, and wants --trust elsewhere. The options "
-    "of a recording that\n"
-    "name files or bound memory are never taken.\n"
-    "\n" CLI_OPTIONS "\n"
-    "step_ns is the median of the time for a step; a step ends where the host waits for the GPU "
-    "and there was work\n"
-    "for it. noise_ns is the median absolute deviation of that. first_ten_of_eager compares the "
-    "first ten typical\n"
-    "steps of all, in which graphs are made, gain_at_step is the first of them that has 90 % of "
-    "the gain (empty: none\n"
-    "has, or there is no gain). in_graphs is of the measured passes.\n"
-    "\n"
-    "Exit status: 0; 1 where memory differs at the end, the trace cannot be replayed or a player "
-    "fails; 2 for a bad\n"
-    "option.\n";
+static const char help[] = "Plays a trace of cusplice record --replayable again, on the GPU, "
+                           "without the program: its kernels, memsets and\n"
+                           "copies on memory with the same contents at the same addresses, by "
+                           "several strategies, each in a process of its\n"
+                           "own. Memory at the end is held against the recorded sums. What cannot "
+                           "be replayed is named before anything\n"
+                           "begins.\n"
+                           "\n"
+                           "A replay runs the GPU code that the trace holds, on this machine and "
+                           "as this user, and loads code from the files\n"
+                           "that it names. Play only traces of people whose programs you would "
+                           "run. A trace that belongs to another user, or\n"
+                           "that others may write, is asked about on a terminal, and wants --trust "
+                           "elsewhere. The options of a recording that\n"
+                           "name files or bound memory are never taken.\n"
+                           "\n" CLI_OPTIONS "\n"
+                           "step_ns is the median of the time for a step; a step ends where the "
+                           "host waits for the GPU and there was work\n"
+                           "for it. noise_ns is the median absolute deviation of that. "
+                           "first_ten_of_eager compares the first ten typical\n"
+                           "steps of all, in which graphs are made, gain_at_step is the first of "
+                           "them that has 90 % of the gain (empty: none\n"
+                           "has, or there is no gain). in_graphs is of the measured passes.\n";
 
 enum { STRATEGIES = 6, WARM = 8 };
 
@@ -63,7 +58,7 @@ static struct {
     struct table_view view;
     unsigned rounds;
     enum replay_pace pace;
-    bool trusted;
+    bool trusted, wide;
     const char *trace;
     struct cli_redirect output;
 } asked = {.rounds = 10};
@@ -81,16 +76,6 @@ static bool take_strategy(const struct cli_option *self, const char *text) {
             return true;
     asked.strategies[asked.n_strategies++] = which;
     return true;
-}
-
-static bool take_set(const struct cli_option *self, const char *text) {
-    if (strncmp(text, "mode=", 5) == 0)
-        cli_say("--set %s: the mode is what --strategy says", text);
-    else if (strncmp(text, "record", 6) == 0)
-        cli_say("--set %s: a replay is not recorded", text);
-    else
-        return cli_take_set(self, text);
-    return false;
 }
 
 static const struct cli_option options[] = {
@@ -111,7 +96,7 @@ static const struct cli_option options[] = {
      .arg = "MODE",
      .help = "the same as --strategy"},
     CLI_EAGER(cli_take_eager, &asked.settings, ""),
-    CLI_SET(take_set, &asked.settings, ". For all strategies but eager"),
+    CLI_SET(cli_take_set_played, &asked.settings, ". For all strategies but eager"),
     CLI_CONFIG(". For the strategies of here and now"),
     CLI_NUMBER("repeat", &asked.rounds, 1, 10000, "N",
                "rounds of measuring, 1 to 10000 (default 10): in each, every strategy plays the "
@@ -122,6 +107,7 @@ static const struct cli_option options[] = {
              "can"),
     CLI_FLAG("trust", &asked.trusted, "play it, whoever's it is"),
     CLI_FORMAT(cli_take_word, &asked.view.format, ""),
+    CLI_WIDE(&asked.wide),
     CLI_OUTPUT(cli_take_name, &asked.output.path, "; - is stdout, as without it"),
     CLI_FORCE(&asked.output.force),
     {0},
@@ -283,7 +269,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
         return status;
     if (!cli_config_use())
         return 1;
-    asked.view.width = asked.output.path ? 0 : cli_width();
+    asked.view.width = asked.wide || cli_redirect_is_file(&asked.output) ? 0 : cli_width();
     struct cst_trace *trace = budget_open(asked.trace, error, sizeof error);
     if (!trace)
         cli_say("%s", error);
@@ -295,11 +281,23 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_replay = {
-    "replay",
-    "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [-c FILE]... [--repeat N] "
-    "[--pace "
-    "recorded|fastest|none] [--trust] [--format table|json|csv|md] [-o FILE] TRACE",
-    "play a replayable trace again, by several strategies",
-    help,
-    run,
+    .name = "replay",
+    .synopsis =
+        "replay [--strategy S]... [--eager PATTERN]... [--set KEY=VALUE]... [-c FILE]... [--repeat "
+        "N] [--pace recorded|fastest|none] [--trust] [--format table|json|csv|md] [--wide] [-o "
+        "FILE] TRACE",
+    .summary = "play a replayable trace again, by several strategies",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where memory differs at the end, the trace cannot be replayed or a "
+                     "player fails; 2 for a bad option",
+            .examples = "cusplice replay R.cst\tAll strategies, each in a process of its own.\n"
+                        "cusplice replay --strategy piecewise --eager 'attention*' R.cst\tThe "
+                        "price of one rule.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record bench whatif",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

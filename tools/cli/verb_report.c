@@ -15,42 +15,33 @@
 
 static const char help[] =
     "Without a report's name: one page about TRACE, which says what it was, how much of it went "
-    "into "
-    "graphs, which kernels took most of the time, what kept ops out of graphs, and what to try "
-    "next.\n"
+    "into graphs, which kernels took most of the time, what kept ops out of graphs, and what to "
+    "try next.\n"
     "\n"
     "Reports, each a table:\n"
     "  kernels   by kernel, memset and copy: calls, what became of them (in_graphs; eager: issued "
-    "by "
-    "the program's own call; flushed: deferred, then issued one by one; open: deferred when the "
-    "trace "
-    "ends), share in graphs, nodes patched, runs of graphs that it ended (breaks), host time of "
-    "its "
-    "calls in all, on average, and that which 99 % keep; where the trace has GPU times (cusplice "
-    "record --gpu-times), these in all and on average (gpu_ns, gpu_avg_ns; csv and json have them "
-    "always, empty or null where they are not known)\n"
+    "by the program's own call; flushed: deferred, then issued one by one; open: deferred when the "
+    "trace ends), share in graphs, nodes patched, runs of graphs that it ended (breaks), host time "
+    "of its calls in all, on average, and that which 99 % keep; where the trace has GPU times "
+    "(cusplice record --gpu-times), these in all and on average (gpu_ns, gpu_avg_ns; csv and json "
+    "have them always, empty or null where they are not known)\n"
     "  segments  by list of ops: graph launches (exact, patched, built), segments and variants, "
-    "nodes "
-    "patched, host time, build time, memory of the graphs (bytes: an estimate, each graph once), "
-    "the three most frequent things that came behind\n"
+    "nodes patched, host time, build time, memory of the graphs (bytes: an estimate, each graph "
+    "once), the three most frequent things that came behind\n"
     "  cache     by signature (kernels and shapes in order): steps that are alike, their ops, "
-    "graph "
-    "launches, share, when first seen, time on average\n"
+    "graph launches, share, when first seen, time on average\n"
     "  breaks    by reason: how often (count: calls of eager ops, flushes), ops issued one by one, "
     "runs of graphs that ended there\n"
     "  coverage  by step: ops, what became of them, share in graphs\n"
     "\n"
     "A FOLDER of traces (cusplice record -o FOLDER/) is one table, a row for each process: rank "
-    "(-1: "
-    "none), when it began after the first one, time, ops, share in graphs, graph launches, steps, "
-    "costliest break.\n"
+    "(-1: none), when it began after the first one, time, ops, share in graphs, graph launches, "
+    "steps, costliest break.\n"
     "\n"
     "cusplice export --perfetto writes streams and threads over time.\n"
     "\n" CLI_OPTIONS "\n"
     "Of a field that does not exist the one that is near is told, or all. csv's first line lists "
-    "them.\n"
-    "\n"
-    "Exit status: 0; 1 where the trace cannot be read; 2 for a bad option.\n";
+    "them.\n";
 
 enum { REPORT_OPTIONS = TRACE_TABLE | TRACE_NAMES | TRACE_HTML | TRACE_FORCE, EXIT_BAD = 2 };
 
@@ -184,13 +175,27 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_report = {
-    "report",
-    "report [kernels|segments|cache|breaks|coverage] [--sort FIELD] [--fields A,B] [--top N] "
-    "[--wide] "
-    "[--format table|csv|json|md] [-o FILE] TRACE\n"
-    "cusplice report [--sort FIELD] [--fields A,B] [--top N] [--format F] [-o FILE] FOLDER\n"
-    "cusplice report --html FILE [--force] [--names FORM] TRACE",
-    "what is in a trace: a page, or a table of kernels, segments, cache, breaks, coverage",
-    help,
-    run,
+    .name = "report",
+    .synopsis =
+        "report [kernels|segments|cache|breaks|coverage] [--sort FIELD] [--fields A,B] [--top N] "
+        "[--wide] [--format table|csv|json|md] [-o FILE] TRACE\n"
+        "cusplice report [--sort FIELD] [--fields A,B] [--top N] [--format F] [-o FILE] FOLDER\n"
+        "cusplice report --html FILE [--force] [--names FORM] TRACE",
+    .summary =
+        "what is in a trace: a page, or a table of kernels, segments, cache, breaks, coverage",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where the trace cannot be read; 2 for a bad option",
+            .examples = "cusplice report T.cst\tOne page: what it was, what kept ops out of "
+                        "graphs, what to try next.\n"
+                        "cusplice report kernels --sort breaks --top 20 T.cst\tThe kernels that "
+                        "end the most runs.\n"
+                        "cusplice report --html T.html T.cst\tA page for a browser.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record info diff whatif",
+            .words = "kernels segments cache breaks coverage",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

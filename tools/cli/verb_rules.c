@@ -1,7 +1,7 @@
 /*
  * cusplice rules: proposes rules for a recorded program, as the text of a configuration file.
- * main.c calls it; rules_found.c gathers what the trace says of kernels, tools/whatif plays. It
- * never needs a GPU and changes no file.
+ * main.c calls it; rules_found.c gathers what the trace says of kernels, tools/whatif plays,
+ * rules_show.c prints. It never needs a GPU and changes no file.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include "tools/cli/trace_args.h"
 #include "tools/cli/whatif.h"
 #include "tools/trace/budget.h"
-#include "tools/trace/clean.h"
 #include "tools/whatif/facts.h"
 #include "tools/whatif/run.h"
 
@@ -31,10 +30,9 @@ static const char help[] =
     "\n"
     "The 32 kernels with the most time on the GPU are looked at; without GPU times those that are "
     "launched most.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: 0; 1 where the trace cannot be read or played; 2 for a bad option.\n";
+    "\n" CLI_OPTIONS;
 
-enum { GAIN = 50 /* a rule is proposed where it saves one in so many */, THREADS = 4096 };
+enum { THREADS = 4096 };
 
 struct proposing {
     struct trace_args *args;
@@ -42,14 +40,17 @@ struct proposing {
     struct whatif_cost cost;
     struct whatif_known known;
     char *recorded;
-    double baseline; /* us of the host in a step; below 0: nothing could be played */
-    double share;    /* of ops in graphs, in per cent */
+    struct rules_played played;
 };
 
 static const char *cost_file;
+static struct cli_redirect output;
 
 static const struct cli_option options[] = {
-    CLI_TEXT("cost", 0, &cost_file, "FILE", "what things cost, as for cusplice whatif"), {0}};
+    CLI_TEXT("cost", 0, &cost_file, "FILE", "what things cost, as for cusplice whatif"),
+    CLI_OUTPUT(cli_take_name, &output.path, "; - is stdout, as without it"),
+    CLI_FORCE(&output.force),
+    {0}};
 
 /* ---- what a rule would cost ---- */
 
@@ -72,8 +73,8 @@ static bool play_all(struct proposing *p, struct rules_found *found) {
     static struct whatif_played played;
     if (!play(p, NULL, &played))
         return false;
-    p->baseline = host_us(p, &played);
-    p->share = look_share(played.counters.in_graphs, p->look->model->n_ops);
+    p->played.baseline = host_us(p, &played);
+    p->played.share = look_share(played.counters.in_graphs, p->look->model->n_ops);
     for (unsigned i = 0; i < found->n; i++) {
         struct rules_kernel *kernel = &found->kernels[i];
         char *eager = NULL;
@@ -86,84 +87,9 @@ static bool play_all(struct proposing *p, struct rules_found *found) {
         if (!done)
             return false;
         kernel->played = true;
-        kernel->more_us = host_us(p, &played) - p->baseline;
+        kernel->more_us = host_us(p, &played) - p->played.baseline;
     }
     return true;
-}
-
-/* ---- the file ---- */
-
-static bool gains(const struct proposing *p, const struct rules_kernel *kernel) {
-    return kernel->played && kernel->more_us * GAIN <= -p->baseline && kernel->more_us < -0.05;
-}
-
-/* A name that no pattern stands for is only told of. */
-static void print_rule(const struct rules_kernel *kernel, const char *key, bool proposed) {
-    if (!rules_may_name(kernel->name))
-        clean_print(stdout, "# %s: no pattern stands for this name alone: %.200s%s\n", key,
-                    kernel->name, strlen(kernel->name) > 200 ? " ..." : "");
-    else
-        clean_print(stdout, "%s%s = mangled:%s\n", proposed ? "" : "# ", key, kernel->name);
-}
-
-static void print_kernel(const struct proposing *p, const struct rules_found *found,
-                         const struct rules_kernel *kernel) {
-    char facts[400], *at = facts, *end = facts + sizeof facts;
-    if (found->gpu_ns)
-        at += snprintf(at, (size_t)(end - at), "%.1f %% of the GPU's time, ",
-                       look_share(kernel->gpu_ns, found->gpu_ns));
-    at += snprintf(at, (size_t)(end - at), "%" PRIu64 " launches", kernel->calls);
-    if (kernel->reshaped)
-        at += snprintf(at, (size_t)(end - at), ", another shape than before in %" PRIu64,
-                       kernel->reshaped);
-    if (kernel->slowest)
-        at += snprintf(at, (size_t)(end - at), ", %.1f to %.1f us each", kernel->fast / 1e3,
-                       kernel->slowest / 1e3);
-    if (kernel->played)
-        snprintf(at, (size_t)(end - at), "; as a break %+.1f us of the host a step (%+.1f %%)",
-                 kernel->more_us, p->baseline > 0 ? 100 * kernel->more_us / p->baseline : 0);
-    clean_print(stdout, "# %.120s: %s\n", kernel->base, facts);
-}
-
-static void print_section(const struct proposing *p, const struct rules_found *found, int which) {
-    static const char *const heads[] = {
-        "# These wait: nothing may be deferred behind them, and no graph holds them.",
-        "# These make a step cheaper as breaks.",
-        "# These are best left in graphs; what a rule would cost stands beside each.",
-    };
-    bool any = false;
-    for (unsigned i = 0; i < found->n; i++) {
-        const struct rules_kernel *kernel = &found->kernels[i];
-        int of = *kernel->waits ? 0 : gains(p, kernel) ? 1 : 2;
-        if (of != which)
-            continue;
-        if (!any)
-            printf("\n%s\n", heads[which]);
-        any = true;
-        print_kernel(p, found, kernel);
-        if (*kernel->waits)
-            clean_print(stdout, "# it waits: %s\n", kernel->waits);
-        print_rule(kernel, which == 0 ? "never_defer" : "eager", which < 2);
-    }
-}
-
-static void print_file(const struct proposing *p, const struct rules_found *found) {
-    const struct look *look = p->look;
-    clean_print(stdout, "# Proposed by cusplice rules for %.400s\n", look->trace->path);
-    printf("# %u ops in %u steps; %.1f us of the host a step and %.1f %% of ops in graphs, as "
-           "recorded (cusplice whatif)\n",
-           look->model->n_ops, look->model->n_steps, p->baseline, p->share);
-    if (!p->recorded)
-        puts("# the trace does not say by which options it was recorded: taken are those of here");
-    if (!found->gpu_ns)
-        puts("# no GPU times (record --gpu-times): kernels stand by the number of their launches");
-    if (!found->presets)
-        puts("# no presets are installed: kernels that wait for other GPUs are not known by name");
-    if (found->all > found->n)
-        printf("# %u kernels of %u are looked at\n", found->n, found->all);
-    puts("[rules]");
-    for (int section = 0; section < 3; section++)
-        print_section(p, found, section);
 }
 
 static int propose(struct proposing *p) {
@@ -179,9 +105,13 @@ static int propose(struct proposing *p) {
         cli_say("%s: it has no launches", trace->path);
     } else {
         p->recorded = whatif_facts_config(trace, true, &guessed);
+        p->played.guessed = !p->recorded;
         if (play_all(p, &found)) {
-            print_file(p, &found);
-            status = trace_args_end(p->args);
+            const char *const from[] = {trace->path, NULL};
+            if (trace_args_begin(p->args, from)) {
+                rules_show(p->look, &found, &p->played, stdout);
+                status = trace_args_end(p->args);
+            }
         }
     }
     free(p->recorded);
@@ -206,6 +136,7 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
     if (!trace_args_open(&args, path, &look))
         return 1;
     p.look = &look;
+    args.out = output;
     p.args = &args;
     status = propose(&p);
     look_close(&look);
@@ -213,5 +144,18 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_rules = {
-    "rules", "rules [--cost FILE] TRACE", "rules that a trace speaks for, as a file", help, run,
+    .name = "rules",
+    .synopsis = "rules [--cost FILE] [-o FILE] [--force] TRACE",
+    .summary = "rules that a trace speaks for, as a file",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where the trace cannot be read or played; 2 for a bad option",
+            .examples = "cusplice rules T.cst >program.conf\tProposes rules for the recorded "
+                        "program; then: cusplice run -c program.conf.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record whatif config",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

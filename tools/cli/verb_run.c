@@ -40,9 +40,7 @@ static const char help[] =
     "Where the program loads a library that has a preset (vLLM, SGLang, NCCL), its rules hold, "
     "behind all others; --set presets=off switches that off.\n"
     "\n" CLI_OPTIONS "\n"
-    "Exit status: that of PROGRAM; 125 for a bad option or configuration, 126 where PROGRAM cannot "
-    "be run, 127\n"
-    "where it is not found. CUSPLICE=off in the environment runs PROGRAM as it is.\n";
+    "CUSPLICE=off in the environment runs PROGRAM as it is.\n";
 
 /* ---- options ---- */
 
@@ -317,11 +315,28 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_run = {
-    "run",
-    "run [-c FILE]... [--set KEY=VALUE]... [--eager PATTERN]... [--mode MODE] [--stats FILE] "
-    "[--why] "
-    "-- PROGRAM ARGS...",
-    "run a program with the library preloaded",
-    help,
-    run,
+    .name = "run",
+    .synopsis = "run [-c FILE]... [--set KEY=VALUE]... [--eager PATTERN]... [--mode MODE] [--stats "
+                "FILE] [--why] -- PROGRAM ARGS...",
+    .summary = "run a program with the library preloaded",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "that of PROGRAM; 125 for a bad option or configuration, 126 where PROGRAM "
+                     "cannot be run, 127 where it is not found",
+            .examples = "cusplice run --why -- ./your-program\tSays at exit what share of the "
+                        "launches went into graphs, and what ended the runs.\n"
+                        "cusplice run -c pytorch --stats stats.json -- ./your-program\tUses the "
+                        "preset for PyTorch, and writes the counters as JSON.\n"
+                        "cusplice run --eager 'attention*' -- ./your-program\tKeeps the kernels of "
+                        "this name out of graphs.\n",
+            .files = "~/.cache/cusplice\tWhat repeated in earlier runs: the signature cache. "
+                     "cusplice cache lists and clears it.\n"
+                     "cusplice.conf\tSettings and rules, see cusplice.conf(5).\n"
+                     "$XDG_RUNTIME_DIR/cusplice-UID-PID\tThe page for cusplice top, while the "
+                     "program runs; in /dev/shm without that variable.\n",
+            .see = "record verify top config cache",
+            .takes = CLI_TAKES_PROGRAM,
+        },
 };

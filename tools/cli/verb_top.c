@@ -21,8 +21,7 @@ enum { EXIT_BAD = 2 };
 
 static const char help[] =
     "Shows what the library does in a process: launches, their share in graphs, graph launches, "
-    "host time "
-    "saved,\n"
+    "host time saved,\n"
     "what broke the runs of launches, what graphs hold. Without PID: the process that there is; of "
     "several, one table\n"
     "(on a terminal) or a list. It goes on until the process ends, or until q is pressed. On a "
@@ -30,20 +29,16 @@ static const char help[] =
     "plain text.\n"
     "\n" CLI_OPTIONS "\n"
     "Rates are those between two looks. \"Host time saved\" is an estimate: ops in graphs times "
-    "the host time "
-    "of a\n"
+    "the host time of a\n"
     "launch issued by itself, less graph launches times that of a graph launch, both medians of "
-    "launches that "
-    "were\n"
+    "launches that were\n"
     "timed in the process. What it costs to match a launch, some tens of ns, is not taken off.\n"
     "\n"
     "Processes of this user alone, on this machine and in this container, which were started by "
     "cusplice run, or\n"
     "with live = yes, and have deferred launches; modes off and observe have nothing to show. "
     "Pages are in\n"
-    "$XDG_RUNTIME_DIR, else in /dev/shm.\n"
-    "\n"
-    "Exit status: 0; 1 where there is no such process or it does not answer; 2 for a bad option.\n";
+    "$XDG_RUNTIME_DIR, else in /dev/shm.\n";
 
 /* ---- looking ---- */
 
@@ -373,9 +368,20 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_top = {
-    "top",
-    "top [PID | --all] [--once] [--interval S] [--format table|json]",
-    "show what the library does in a process that runs",
-    help,
-    run,
+    .name = "top",
+    .synopsis = "top [PID | --all] [--once] [--interval S] [--format table|json]",
+    .summary = "show what the library does in a process that runs",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits =
+                "0; 1 where there is no such process or it does not answer; 2 for a bad option",
+            .examples = "cusplice top\tThe one process that there is, or a table.\n"
+                        "cusplice top --once --format json\tFor scripts.\n",
+            .files = "$XDG_RUNTIME_DIR/cusplice-UID-PID\tThe page of a process; in /dev/shm "
+                     "without that variable.\n",
+            .see = "run",
+            .takes = CLI_TAKES_PID,
+        },
 };

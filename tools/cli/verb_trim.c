@@ -9,21 +9,18 @@
 #include "shim/trace/file.h"
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
-#include "tools/trace/beside.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/json.h"
 #include "tools/trace/trim.h"
 
-static const char help[] =
-    "Writes steps A to B of the busiest stream, of every other stream the steps that begin in "
-    "that\n"
-    "time, and what they need of definitions, into a new trace. Its facts say what it was made "
-    "from.\n"
-    "What a replay needs (cusplice record --replayable) goes along where all steps do, and is left "
-    "out otherwise.\n"
-    "\n" CLI_OPTIONS "\n"
-    "Exit status: 0; 1 where the trace cannot be read or the new one not be written; 2 for a bad\n"
-    "option. Where something fails no new file is left.\n";
+static const char help[] = "Writes steps A to B of the busiest stream, of every other stream the "
+                           "steps that begin in that\n"
+                           "time, and what they need of definitions, into a new trace. Its facts "
+                           "say what it was made from.\n"
+                           "What a replay needs (cusplice record --replayable) goes along where "
+                           "all steps do, and is left out otherwise.\n"
+                           "\n" CLI_OPTIONS "\n"
+                           "Where something fails no new file is left.\n";
 
 static bool default_out(const char *path, char *out, size_t bytes) {
     size_t stem = strlen(path);
@@ -62,21 +59,6 @@ static char *note_of(const struct look *look, const struct trace_args *args,
     return NULL;
 }
 
-/* As trim_write, over a file that may be there. */
-static bool replace(const struct look *look, const struct selection *selection, const char *note,
-                    struct trim_form form, const char *path, struct trim_result *result,
-                    char *error, size_t bytes) {
-    struct beside beside;
-    const char *const from[] = {look->trace->path, NULL};
-    int why = beside_plan(&beside, path, true, from);
-    if (!why && !trim_write(look, selection, note, form, beside.partial, result, error, bytes))
-        return false;
-    why = why ? why : beside_name(&beside);
-    if (why)
-        snprintf(error, bytes, "%s: cannot be written: %s", path, beside_why(why));
-    return !why;
-}
-
 static int trim(const struct look *look, const struct trace_args *args,
                 const struct selection *selection, const char *out) {
     struct trim_result result;
@@ -87,8 +69,8 @@ static int trim(const struct look *look, const struct trace_args *args,
         return 1;
     }
     const struct trim_form form = {.packed = args->pack, .bare = args->bare};
-    bool made = (args->out.force ? replace : trim_write)(look, selection, note, form, out, &result,
-                                                         error, sizeof error);
+    bool made = (args->out.force ? trim_replace : trim_write)(look, selection, note, form, out,
+                                                              &result, error, sizeof error);
     free(note);
     if (!made) {
         cli_say("%s", error);
@@ -142,9 +124,20 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_trim = {
-    "trim",
-    "trim [--steps A-B] [--stream N] [-o FILE] [--force] [--pack] [--bare] TRACE",
-    "some steps of a trace as a trace of their own",
-    help,
-    run,
+    .name = "trim",
+    .synopsis = "trim [--steps A-B] [--stream N] [-o FILE] [--force] [--pack] [--bare] TRACE",
+    .summary = "some steps of a trace as a trace of their own",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where the trace cannot be read or the new one not be written; 2 for a "
+                     "bad option",
+            .examples =
+                "cusplice trim --steps 10-19 --pack T.cst\tTen steps, compressed, as T.trim.cst.\n"
+                "cusplice trim --bare -o others.cst T.cst\tA trace that others may see.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record repair",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

@@ -8,24 +8,19 @@
 
 enum { EXIT_DIFFERENT = 1, EXIT_NOTHING = 3 };
 
-static const char help[] =
-    "Runs PROGRAM with libcusplice.so preloaded in mode verify: memory is saved before a graph is "
-    "launched, the\n"
-    "graph is launched, memory is set back, the same launches are issued one by one, and the two "
-    "results are\n"
-    "compared by checksums. The first launch that differs is found by halves. The program's own "
-    "results are\n"
-    "those of its launches one by one. It runs many times slower.\n"
-    "\n" CLI_OPTIONS "\n"
-    "What a kernel keeps in __device__ variables changes twice. Graphs are left unverified while "
-    "another thread\n"
-    "uses CUDA, where a kernel has pointers to memory of the host or of another device, and where "
-    "memory is not\n"
-    "enough: the summary on stderr counts them.\n"
-    "\n"
-    "Exit status: that of PROGRAM if it is not 0; 1 where a graph differs, 3 where nothing was "
-    "verified; 125 to\n"
-    "127 as for cusplice run.\n";
+static const char help[] = "Runs PROGRAM with libcusplice.so preloaded in mode verify: memory is "
+                           "saved before a graph is launched, the\n"
+                           "graph is launched, memory is set back, the same launches are issued "
+                           "one by one, and the two results are\n"
+                           "compared by checksums. The first launch that differs is found by "
+                           "halves. The program's own results are\n"
+                           "those of its launches one by one. It runs many times slower.\n"
+                           "\n" CLI_OPTIONS "\n"
+                           "What a kernel keeps in __device__ variables changes twice. Graphs are "
+                           "left unverified while another thread\n"
+                           "uses CUDA, where a kernel has pointers to memory of the host or of "
+                           "another device, and where memory is not\n"
+                           "enough: the summary on stderr counts them.\n";
 
 static int judge(bool seen, const struct cli_verified *verified) {
     if (verified->different) {
@@ -51,16 +46,16 @@ static bool take(const struct cli_option *self, const char *value) {
 }
 
 static const struct cli_option options[] = {
-    CLI_OPTION("mode", 0, take, "verify_mode", "MODE",
-               "whose graphs: piecewise, full, full_decode_only or full_and_piecewise"),
-    CLI_OPTION("every", 0, take, "verify_every", "N",
-               "verify the first launch of each graph, then one in N by chance (default 1: all)"),
-    CLI_OPTION("budget", 0, take, "verify_mb", "MB",
-               "device memory for what is saved (default 4096)"),
+    CLI_SETTING("mode", take, "verify_mode", "MODE",
+                "whose graphs: piecewise, full, full_decode_only or full_and_piecewise"),
+    CLI_SETTING("every", take, "verify_every", "N",
+                "verify the first launch of each graph, then one in N by chance (default 1: all)"),
+    CLI_SETTING("budget", take, "verify_mb", "MB",
+                "device memory for what is saved (default 4096)"),
     CLI_OPTION("report", 0, cli_run_take_path, "verify_report", "FILE",
                "write what was found there, as JSON"),
-    CLI_OPTION("plant", 0, take, "verify_plant", "FAULT",
-               "put a fault into graphs to see it found: unpatched, dropped or swapped"),
+    CLI_SETTING("plant", take, "verify_plant", "FAULT",
+                "put a fault into graphs to see it found: unpatched, dropped or swapped"),
     {0},
 };
 
@@ -75,10 +70,21 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_verify = {
-    "verify",
-    "verify [--mode MODE] [--every N] [--report FILE] [-c FILE]... [--set KEY=VALUE]... [--eager "
-    "PATTERN]... -- PROGRAM ARGS...",
-    "run a program and hold each graph against its launches one by one",
-    help,
-    run,
+    .name = "verify",
+    .synopsis = "verify [--mode MODE] [--every N] [--report FILE] [-c FILE]... [--set "
+                "KEY=VALUE]... [--eager PATTERN]... -- PROGRAM ARGS...",
+    .summary = "run a program and hold each graph against its launches one by one",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "that of PROGRAM if it is not 0; 1 where a graph differs, 3 where nothing was "
+                     "verified; 125 to 127 as for cusplice run",
+            .examples = "cusplice verify -- ./your-program\tIs each graph right?\n"
+                        "cusplice verify --every 100 --report verify.json -- ./your-program\tOne "
+                        "graph launch in a hundred, and the findings as JSON.\n",
+            .files = "cusplice.conf\tSettings and rules, see cusplice.conf(5).\n",
+            .see = "run record",
+            .takes = CLI_TAKES_PROGRAM,
+        },
 };

@@ -18,39 +18,34 @@
 #include "tools/whatif/facts.h"
 #include "tools/whatif/run.h"
 
-static const char help[] =
-    "Plays a trace (cusplice record) with other settings: the library's own engine runs over the "
-    "recorded launches,\n"
-    "on a driver that does nothing, and counts what it does. Nothing is executed, no GPU is "
-    "needed.\n"
-    "\n" CLI_OPTIONS "\n"
-    "The baseline is the trace by the options and rules that it was recorded by; where it does not "
-    "name them, by\n"
-    "those of here and now. `recorded` is what the recording itself says. Counts are exactly those "
-    "of a real run\n"
-    "where sizes of graphs do not follow the pace of the host (segment_first = segment_max, a long "
-    "hold_us); otherwise\n"
-    "they follow the pace at which the program was recorded. [step] sections are not in traces: "
-    "give them with -c.\n"
-    "Times are a model. step_us is how long a step takes from the end of one wait for the GPU to "
-    "the end of the next:\n"
-    "clocks of the host and of each stream go on while the trace is played, by what the program "
-    "did "
-    "between its calls\n"
-    "and by the costs of a file that cusplice calibrate makes (h200.cost says how); the median of "
-    "the steps with as\n"
-    "many ops as most ops are in, but for their first half. host_us_per_step and gpu_us_per_step "
-    "are sums of costs\n"
-    "alone, us_per_step is the larger one. first_ten_us are the first ten such steps of all, "
-    "first_ten_of_plain is that in\n"
-    "per cent of what they take without the library, gain_at_step the first step with 90 % of the "
-    "gain (none: - or null).\n"
-    "Where there are GPU times, kernels, memsets and copies run as long as they were measured; "
-    "others are taken for small\n"
-    "kernels.\n"
-    "\n"
-    "Exit status: 0; 1 where the trace cannot be read or played, or a pattern matches nothing; 2 "
-    "for a bad option.\n";
+static const char help[] = "Plays a trace (cusplice record) with other settings: the library's own "
+                           "engine runs over the recorded launches,\n"
+                           "on a driver that does nothing, and counts what it does. Nothing is "
+                           "executed, no GPU is needed.\n"
+                           "\n" CLI_OPTIONS "\n"
+                           "The baseline is the trace by the options and rules that it was "
+                           "recorded by; where it does not name them, by\n"
+                           "those of here and now. `recorded` is what the recording itself says. "
+                           "Counts are exactly those of a real run\n"
+                           "where sizes of graphs do not follow the pace of the host "
+                           "(segment_first = segment_max, a long hold_us); otherwise\n"
+                           "they follow the pace at which the program was recorded. [step] "
+                           "sections are not in traces: give them with -c.\n"
+                           "Times are a model. step_us is how long a step takes from the end of "
+                           "one wait for the GPU to the end of the next:\n"
+                           "clocks of the host and of each stream go on while the trace is played, "
+                           "by what the program did between its calls\n"
+                           "and by the costs of a file that cusplice calibrate makes (h200.cost "
+                           "says how); the median of the steps with as\n"
+                           "many ops as most ops are in, but for their first half. "
+                           "host_us_per_step and gpu_us_per_step are sums of costs\n"
+                           "alone, us_per_step is the larger one. first_ten_us are the first ten "
+                           "such steps of all, first_ten_of_plain is that in\n"
+                           "per cent of what they take without the library, gain_at_step the first "
+                           "step with 90 % of the gain (none: - or null).\n"
+                           "Where there are GPU times, kernels, memsets and copies run as long as "
+                           "they were measured; others are taken for small\n"
+                           "kernels.\n";
 
 enum { TRIES = 32, THREADS = 4096 };
 
@@ -270,10 +265,24 @@ static int run(const struct cli_verb *self, int argc, char **argv) {
 }
 
 const struct cli_verb cli_verb_whatif = {
-    "whatif",
-    "whatif [--eager PATTERN]... [--mode M] [--set KEY=VALUE]... [-c FILE]... [--sweep] [--cost "
-    "FILE] [--gpu-times FILE] [--wide] [--format table|json|csv|md] [-o FILE] TRACE",
-    "what would become of a recorded program with other settings",
-    help,
-    run,
+    .name = "whatif",
+    .synopsis =
+        "whatif [--eager PATTERN]... [--mode M] [--set KEY=VALUE]... [-c FILE]... [--sweep] "
+        "[--cost FILE] [--gpu-times FILE] [--wide] [--format table|json|csv|md] [-o FILE] TRACE",
+    .summary = "what would become of a recorded program with other settings",
+    .help = help,
+    .run = run,
+    .page =
+        {
+            .exits = "0; 1 where the trace cannot be read or played, or a pattern matches nothing; "
+                     "2 for a bad option",
+            .examples =
+                "cusplice whatif --mode full T.cst\tThe recorded program in another mode.\n"
+                "cusplice whatif --eager 'attention*' T.cst\tWhat it costs to keep these kernels "
+                "out of graphs.\n"
+                "cusplice whatif --sweep T.cst\tWhich kernel would be the cheapest break.\n",
+            .files = "TRACE.cst\tThe trace, which cusplice record or cusplice import made.\n",
+            .see = "record calibrate rules replay",
+            .takes = CLI_TAKES_TRACE,
+        },
 };

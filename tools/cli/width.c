@@ -10,12 +10,17 @@
 
 enum { LEAST = 20, USUAL = 120, MOST = 10000 };
 
-unsigned cli_width(void) {
+unsigned cli_terminal_width(int fd) {
     struct winsize size;
+    return isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+unsigned cli_width(void) {
     const char *columns = getenv("COLUMNS");
     int n = columns ? atoi(columns) : 0;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
-        n = size.ws_col;
+    unsigned terminal = cli_terminal_width(STDOUT_FILENO);
+    if (terminal)
+        n = (int)terminal;
     if (n <= 0 || n > MOST)
         return USUAL;
     return n < LEAST ? LEAST : (unsigned)n;

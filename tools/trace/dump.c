@@ -237,7 +237,7 @@ void dump_lines(const struct look *look, const struct selection *selection, uint
         if (stream && stream_of(record) != stream)
             continue;
         if (op ? !selection->steps || !selection->steps[op->step]
-               : record->ns < selection->begin || record->ns >= selection->end)
+               : !select_in_time(selection, record->ns))
             continue;
         cus_json_open(&json, NULL, '{');
         cus_json_text(&json, "type", type_word(record->type));

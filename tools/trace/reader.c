@@ -327,15 +327,23 @@ static bool check_event(struct reading *r, const struct cst_record *record) {
 }
 
 static bool check_events(struct reading *r) {
+    struct cst_trace *trace = r->trace;
     size_t kept = 0;
+    uint64_t records = 0, ops = 0;
     for (size_t i = 0; i < r->events.n; i++) {
         const struct cst_record *record = r->events.at[i];
         if (check_event(r, record)) {
             r->events.at[kept++] = record;
         } else if (r->salvage) {
-            r->trace->ops -= record->type == CST_OP;
-            r->trace->damage.ops += record->type == CST_OP;
-            r->trace->damage.records++;
+            bool lost = record->type == CST_LOST; /* it is counted already */
+            bool op = record->type == CST_OP;
+            trace->ops -= op;
+            trace->damage.ops += op;
+            trace->damage.records++;
+            trace->lost_ops += op;
+            trace->lost_records += !lost;
+            records += lost ? ((const struct cst_lost *)record)->records : 1;
+            ops += lost ? ((const struct cst_lost *)record)->ops : op;
         } else {
             return cst_fail(r,
                             "corrupt: a record of type %u at %" PRIu64
@@ -344,24 +352,7 @@ static bool check_events(struct reading *r) {
         }
     }
     r->events.n = kept;
-    return true;
-}
-
-/* A cst_lost in front of all other events has no thread and no time. */
-static void place_lost(struct reading *r) {
-    uint32_t any = 0;
-    size_t first = 0;
-    while (any < r->trace->n_threads && !r->trace->threads[any])
-        any++;
-    while (first < r->events.n && !((const struct cst_record *)r->events.at[first])->ns)
-        first++;
-    for (size_t i = 0; i < first; i++) {
-        struct cst_record *record = (struct cst_record *)(uintptr_t)r->events.at[i];
-        if (record->type != CST_LOST || record->flags != CST_LOST_DAMAGE || record->thread)
-            continue;
-        record->thread = any;
-        record->ns = first < r->events.n ? ((const struct cst_record *)r->events.at[first])->ns : 0;
-    }
+    return cst_tell_lost(r, records, ops);
 }
 
 static bool sort(struct reading *r, struct list *list) {
@@ -397,9 +388,7 @@ static bool assemble(struct reading *r) {
         !table(r, &r->kinds, "kind", (const void ***)&trace->kinds, &trace->n_kinds) ||
         !sort(r, &r->events) || !sort(r, &r->ranges) || !sort(r, &r->gpu))
         return false;
-    if (r->salvage)
-        place_lost(r);
-    if (!check_gpu(r, &r->gpu_streams, "CUPTI's stream") ||
+    if ((r->salvage && !cst_place_lost(r)) || !check_gpu(r, &r->gpu_streams, "CUPTI's stream") ||
         !check_gpu(r, &r->gpu_contexts, "CUPTI's context") || !check_events(r))
         return false;
     trace->events = (const struct cst_record **)r->events.at;

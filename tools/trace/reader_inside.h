@@ -59,6 +59,11 @@ bool cst_block_matches(const struct cst_block *block, const char *payload);
 bool cst_salvage(struct reading *r, const char *file, uint64_t bytes);
 /* Is there a sound block behind the head of the file, whatever that says? */
 bool cst_salvage_begins(const char *file, uint64_t bytes);
+/* A cst_lost in front of all other events has no thread and no time: it gets the next one's. */
+bool cst_place_lost(struct reading *r);
+/* Behind all events stands how many were left out, so that a trace that is written of them says so,
+ * too. Nothing where no event is left. */
+bool cst_tell_lost(struct reading *r, uint64_t records, uint64_t ops);
 
 struct cst_text {
     uint32_t id, bytes;

@@ -177,3 +177,53 @@ bool cst_salvage_begins(const char *file, uint64_t bytes) {
     const struct walk w = {.file = file, .bytes = bytes};
     return is_likely(&w, sizeof(struct cst_file)) && is_whole(&w, sizeof(struct cst_file));
 }
+
+/* ---- what says that something was left out ---- */
+
+static uint32_t any_thread(const struct cst_trace *trace) {
+    uint32_t any = 0;
+    while (any < trace->n_threads && !trace->threads[any])
+        any++;
+    return any;
+}
+
+/* A copy of `of` in the trace's memory, with another thread and time: the file itself may not be
+ * written to. NULL without memory. */
+static struct cst_lost *lost_at(struct reading *r, const struct cst_lost *of, uint64_t ns) {
+    struct cst_lost *lost = (struct cst_lost *)(void *)cst_keep(r->memory, sizeof *lost);
+    if (!lost) {
+        cst_no_memory(r);
+        return NULL;
+    }
+    *lost = *of;
+    lost->head.thread = any_thread(r->trace);
+    lost->head.ns = ns;
+    return lost;
+}
+
+bool cst_tell_lost(struct reading *r, uint64_t records, uint64_t ops) {
+    if (!(records || ops) || !r->events.n)
+        return true;
+    const struct cst_record *last = r->events.at[r->events.n - 1];
+    const struct cst_lost all = {
+        .head = {.type = CST_LOST, .flags = CST_LOST_DAMAGE, .words = sizeof all / 8},
+        .records = records,
+        .ops = ops};
+    struct cst_lost *lost = lost_at(r, &all, last->ns);
+    return lost && cst_push(r, &r->events, lost);
+}
+
+bool cst_place_lost(struct reading *r) {
+    size_t n = 0;
+    for (; n < r->events.n; n++) {
+        const struct cst_record *record = r->events.at[n];
+        if (record->type != CST_LOST || record->flags != CST_LOST_DAMAGE || record->thread ||
+            record->ns)
+            break;
+    }
+    uint64_t ns = n < r->events.n ? ((const struct cst_record *)r->events.at[n])->ns : 0;
+    for (size_t i = 0; i < n; i++)
+        if (!(r->events.at[i] = lost_at(r, r->events.at[i], ns)))
+            return false;
+    return true;
+}

@@ -11,8 +11,14 @@ struct selection {
     uint32_t stream;     /* whose steps were counted */
     uint8_t *steps;      /* by step of the model: it is one of them */
     bool ranged;         /* not all of the trace */
-    uint64_t begin, end; /* the time that counts for what belongs to no step: [begin, end) */
+    uint64_t begin, end; /* the time that counts for what belongs to no step: [begin, end); the
+                            largest end is none */
 };
+
+/* Is a record of that time in it that belongs to no step? */
+static inline bool select_in_time(const struct selection *selection, uint64_t ns) {
+    return ns >= selection->begin && (ns < selection->end || selection->end == UINT64_MAX);
+}
 
 /* `stream` 0: the busiest one. Without `ranged`, everything. False with a sentence in `error`
  * (which begins with the trace's path). */

@@ -52,7 +52,7 @@ static int by_address(const void *a, const void *b) {
 }
 
 static bool in_time(const struct trim *t, const struct cst_record *record) {
-    return record->ns >= t->selection->begin && record->ns < t->selection->end;
+    return select_in_time(t->selection, record->ns);
 }
 
 /* How many of its ops a LAUNCH or FLUSH speaks of when others are left out; 0: it is left out. */
@@ -513,4 +513,18 @@ bool trim_write(const struct look *look, const struct selection *selection, cons
     free(t.end);
     free(t.strings);
     return (!t.no_memory && !t.out.error && !*t.wrong) || refuse(&t, path, error, bytes);
+}
+
+bool trim_replace(const struct look *look, const struct selection *selection, const char *note,
+                  struct trim_form form, const char *path, struct trim_result *result, char *error,
+                  size_t bytes) {
+    struct beside beside;
+    const char *const from[] = {look->trace->path, NULL};
+    int why = beside_plan(&beside, path, true, from);
+    if (!why && !trim_write(look, selection, note, form, beside.partial, result, error, bytes))
+        return false;
+    why = why ? why : beside_name(&beside);
+    if (why)
+        snprintf(error, bytes, "%s: cannot be written: %s", path, beside_why(why));
+    return !why;
 }

@@ -1,5 +1,6 @@
 /*
- * Writes a part of a trace as a trace of its own. verb_trim.c calls it. It never replaces a file.
+ * Writes a part of a trace as a trace of its own. verb_trim.c and verb_repair.c call it. It never
+ * writes into a file that is there.
  */
 #ifndef CUSPLICE_TOOLS_TRACE_TRIM_H
 #define CUSPLICE_TOOLS_TRACE_TRIM_H
@@ -25,5 +26,9 @@ struct trim_form {
 bool trim_write(const struct look *look, const struct selection *selection, const char *note,
                 struct trim_form form, const char *path, struct trim_result *result, char *error,
                 size_t bytes);
+/* The same, over a file that may be there, but never over the trace that is read. */
+bool trim_replace(const struct look *look, const struct selection *selection, const char *note,
+                  struct trim_form form, const char *path, struct trim_result *result, char *error,
+                  size_t bytes);
 
 #endif

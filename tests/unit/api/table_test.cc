@@ -41,6 +41,9 @@ template <class... Arguments> std::vector<Argument> Prototype(CUresult (*)(Argum
     return {Describe<Arguments>()...};
 }
 
+// What `cusplice --version` says of the table.
+static_assert(CUS_TABLE_VERSION == CUDA_VERSION, "the rows are those of another toolkit");
+
 const std::vector<std::vector<Argument>> &Prototypes() {
     static const std::vector<std::vector<Argument>> all = {
 #define CUS_API(symbol, class, scope, arg, abi, act, reason)                                       \

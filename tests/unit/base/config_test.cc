@@ -3,6 +3,7 @@
 #include "shim/base/config.h"
 
 #include <gtest/gtest.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -201,6 +202,21 @@ TEST(Config, NearestIsByEditDistance) {
     EXPECT_STREQ(cus_nearest(std::string(300, 'e').c_str(), words), "segment_max");
     const char *const none[] = {nullptr};
     EXPECT_EQ(cus_nearest("x", none), nullptr);
+}
+
+// A word that goes on behind the end of a known one is compared no further than that end.
+TEST(Config, NearReadsNoFurtherThanAWordGoes) {
+    size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    char *pages = static_cast<char *>(
+        mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(pages, MAP_FAILED);
+    ASSERT_EQ(mprotect(pages + page, page, PROT_NONE), 0);
+    char *known = pages + page - sizeof "mode";
+    memcpy(known, "mode", sizeof "mode");
+    const char *const words[] = {known, nullptr};
+    EXPECT_EQ(cus_near("mode_and_more", words), nullptr);
+    EXPECT_STREQ(cus_near("moed", words), "mode");
+    munmap(pages, 2 * page);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // Promise: the micro kernels do what kernels/README.md says, for block sizes that do not divide n,
 // with barriers, and on two threads at once.
 #include <cstdint>
+#include <fstream>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -63,6 +64,30 @@ TEST(Micro, AxpyAndRounds) {
     EXPECT_EQ(y, (std::vector<float>{12, 24, 36}));
     run("saxpy_n", {3}, {1}, 0, y.data(), (const float *)x.data(), 0.5f, 3, 4);
     EXPECT_EQ(y, (std::vector<float>{14, 28, 42}));
+}
+
+// Of the whole process, in MiB: the stacks of a block are reserved, and mostly never touched.
+size_t AddressSpace() {
+    std::ifstream pages("/proc/self/statm");
+    size_t n = 0;
+    pages >> n;
+    return n * 4096 >> 20;
+}
+
+TEST(Micro, StacksOfFibersGoWithTheirThread) {
+    Words w = numbers(1024);
+    size_t before = 0;
+    for (int i = 0; i < 24; i++) {
+        unsigned long long sum = 0;
+        std::thread([&] {
+            run("reduce_dynamic", {1}, {1024}, 8192, &sum, (const unsigned *)w.data(), 1024);
+        }).join();
+        if (i == 3) { // whatever a first thread leaves, such as an arena, is there
+            before = AddressSpace();
+        }
+    }
+    // 20 times 64 MiB if they stayed.
+    EXPECT_LT(AddressSpace(), before + 500);
 }
 
 TEST(Micro, ReductionsMeetAtBarriers) {
