@@ -69,11 +69,11 @@ TEST(Differential, ProgramsRunAlikeWhereCallsOfTheLibraryFail) {
 // While it is recorded a program runs alike, and the trace is whole. A process records less than
 // one ring holds, so nothing is lost however long the writer is kept from its work.
 TEST(Differential, RecordedProgramsRunAlike) {
-    constexpr int PROCESSES = 30;
+    constexpr int PROCESSES = 40;
     std::string dir = sim::TempDir() + "/traces";
     ASSERT_EQ(mkdir(dir.c_str(), 0700), 0);
     for (int seed = 3; seed < 3 + PROCESSES; seed++) {
-        Result r = Fuzz({"--programs", Count(20), "--seed", std::to_string(seed), "--jobs", "1",
+        Result r = Fuzz({"--programs", Count(15), "--seed", std::to_string(seed), "--jobs", "1",
                          "--out", sim::TempDir()},
                         {{"FUZZ_RECORD", dir}});
         EXPECT_EQ(r.status, 0) << r.out << r.err;
