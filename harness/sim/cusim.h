@@ -23,6 +23,19 @@
 
 #include "harness/sim/cusim_kernel.h"
 
+/* What headers of CUDA 12 lack. */
+#if CUDA_VERSION < 12080
+#define CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT ((CUlaunchAttributeID)14)
+#define CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE ((CUpointer_attribute)21)
+#endif
+#if CUDA_VERSION < 12050
+typedef struct {
+    CUexecAffinityParam *execAffinityParams;
+    int numExecAffinityParams;
+    struct CUctxCigParam_st *cigParams;
+} CUctxCreateParams;
+#endif
+
 /* ---- the table of entry points (api.def) ---- */
 
 enum cusim_api {

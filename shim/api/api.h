@@ -104,8 +104,8 @@ enum cus_act {
 
 /* What cuDriverGetVersion says of the drivers of tests/gpu/gate-*.csv: release 580. */
 enum { CUS_GATE_VERSION = 13000 };
-/* The toolkit whose driver functions are the rows of the table. */
-enum { CUS_TABLE_VERSION = 13000 };
+/* The newest toolkit whose driver functions are all rows of the table. */
+enum { CUS_TABLE_VERSION = 13050 };
 /* The first driver that tells the layout of a kernel's parameters (cuFuncGetParamInfo), without
  * which no launch is deferred. */
 enum { CUS_GRAPHS_VERSION = 12040 };

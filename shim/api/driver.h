@@ -11,6 +11,15 @@
 
 #include <cuda.h>
 
+/* What headers of some CUDA 12 lack. The library is the same whichever toolkit builds it, so it uses
+ * these and not the names of cuda.h. */
+enum {
+    CUS_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION = 11,
+    CUS_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 14,
+    CUS_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING = 16
+};
+CUresult CUDAAPI cuKernelGetLibrary(CUlibrary *library, CUkernel kernel);
+
 struct cus_driver {
 #define CUS_OWN_FIELD(name, ...) __typeof__(&name) name;
 #define CUS_OWN_NEEDED CUS_OWN_FIELD

@@ -331,7 +331,7 @@ MEMSET(cuMemsetD32_v2_ptds, CUS_ABI_PTSZ, unsigned)
 
 /* True: the attribute's value means the same in another process. */
 static bool attribute_is_plain(CUlaunchAttributeID id) {
-    switch (id) {
+    switch ((int)id) {
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
@@ -341,8 +341,8 @@ static bool attribute_is_plain(CUlaunchAttributeID id) {
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CUS_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CUS_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         return true;
     default:
         return false;

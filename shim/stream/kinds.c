@@ -16,22 +16,31 @@ static uint32_t next_kind_id = 1; /* atomic */
 
 /* ---- attributes ---- */
 
+#if CUDA_VERSION >= 13000
+#define SAME(name)                                                                                 \
+    _Static_assert((int)CUS_ATTRIBUTE_##name == (int)CU_LAUNCH_ATTRIBUTE_##name, #name)
+SAME(PREFERRED_CLUSTER_DIMENSION);
+SAME(PREFERRED_SHARED_MEMORY_CARVEOUT);
+SAME(NVLINK_UTIL_CENTRIC_SCHEDULING);
+#undef SAME
+#endif
+
 /* Size of an attribute's value by its id, in bytes; 0: such a launch is never deferred. An event,
  * an output, a pointer or a priority belongs to the moment of the call. Ids not listed here are
  * unknown (HAZARDS A6, A25). */
 static uint32_t attribute_bytes(CUlaunchAttributeID id) {
-    switch (id) {
+    switch ((int)id) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+    case CUS_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CUS_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
         return 4;
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
         return 2;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CUS_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
         return 12;
     default:
         return 0;
@@ -169,7 +178,7 @@ static uint64_t stable_of(const struct cus_kind *kind, const struct cus_kind_key
 static bool has_limits(const struct cus_kind *kind) {
     for (unsigned i = 0; i < kind->n_attrs; i++)
         if (kind->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
-            kind->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
+            kind->attrs[i].id == CUS_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
             return false;
     return !kind->cooperative;
 }

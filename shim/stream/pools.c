@@ -476,17 +476,18 @@ void cus_engine_pool_gone(void) {
     cus_lock_give(&pools_lock);
 }
 
-/* As far as this header knows the properties, the rest being 0: a later CUDA may give that a
- * meaning. */
+/* Whatever stands behind the location is 0, whether this header has a name for it or not: each
+ * CUDA gives more of it a meaning. */
 static bool like_default(const CUmemPoolProps *props) {
     const CUmemPoolProps plain = {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
         .handleTypes = CU_MEM_HANDLE_TYPE_NONE,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = props->location.id}};
+    enum { REST = offsetof(CUmemPoolProps, win32SecurityAttributes) };
     return props->allocType == plain.allocType && props->handleTypes == plain.handleTypes &&
-           props->location.type == plain.location.type && !props->win32SecurityAttributes &&
-           !props->maxSize && !props->usage &&
-           memcmp(props->reserved, plain.reserved, sizeof plain.reserved) == 0;
+           props->location.type == plain.location.type &&
+           memcmp((const char *)props + REST, (const char *)&plain + REST, sizeof plain - REST) ==
+               0;
 }
 
 void cus_engine_pool_made(CUmemoryPool handle, const CUmemPoolProps *props) {

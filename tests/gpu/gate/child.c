@@ -27,6 +27,7 @@ static const struct reason reasons[] = {
 static const struct gate_row table[] = {
 #define CUS_API(symbol, class, scope, arg, abi, act, reason)                                       \
     {#symbol, #class, gate_row_##symbol, "", false},
+#define CUS_API_NEWER(...)
 #include "shim/api/cuda_api.def"
 };
 enum { ENTRIES = sizeof table / sizeof *table };

@@ -13,6 +13,7 @@ struct gate_driver cu;
 
 static const char *const entry_names[] = {
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) #symbol,
+#define CUS_API_NEWER(...)
 #include "shim/api/cuda_api.def"
 };
 enum { ENTRIES = sizeof entry_names / sizeof *entry_names };
@@ -34,6 +35,7 @@ bool gate_driver_open(void) {
 #define CUS_API(symbol, class, scope, arg, abi, act, reason)                                       \
     cu.symbol = (__typeof__(cu.symbol))(entries[i] ? entries[i] : (void *)missing);                \
     i++;
+#define CUS_API_NEWER(...)
 #include "shim/api/cuda_api.def"
     return true;
 }

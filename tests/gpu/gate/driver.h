@@ -16,6 +16,7 @@
 
 struct gate_driver {
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) __typeof__(&symbol) symbol;
+#define CUS_API_NEWER(...)
 #include "shim/api/cuda_api.def"
 };
 extern struct gate_driver cu;

@@ -94,6 +94,7 @@ void gate_leave(struct gate *g, CUresult code, int legal);
 
 #define CUS_API(symbol, class, scope, arg, abi, act, reason)                                       \
     void gate_row_##symbol(struct gate *g) __attribute__((weak));
+#define CUS_API_NEWER(...)
 #include "shim/api/cuda_api.def"
 
 /* ---- rows ---- */

@@ -1,15 +1,19 @@
 // Promise: cuda_api.def holds every symbol of the toolkit's stub library once, and agrees with
-// cuda.h.
+// cuda.h. What this toolkit lacks is what newer ones brought. tools/toolkits runs this test with the
+// headers of each toolkit.
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <cudaProfiler.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <set>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,14 +21,27 @@
 #include "shim/api/api.h"
 #include "shim/stats/tally.h"
 
-namespace {
-
 struct Argument {
     bool stream;   // CUstream
     bool function; // CUfunction or CUkernel
     bool flags;    // an unsigned int
     bool simple;   // travels in one integer register
 };
+
+// Stands in for each row that this toolkit's headers do not declare.
+namespace undeclared {
+struct Unknown {
+    static std::vector<Argument> Described() { return {}; }
+    static constexpr bool kDeclared = false;
+};
+Unknown Prototype(Unknown (*)(), long);
+
+#define CUS_API(symbol, class, scope, arg, abi, act, reason) Unknown symbol();
+#include "shim/api/cuda_api.def"
+} // namespace undeclared
+using namespace undeclared;
+
+namespace {
 
 template <class T> constexpr Argument Describe() {
     return {std::is_same<T, CUstream>::value,
@@ -37,19 +54,41 @@ template <class T> constexpr Argument Describe() {
 
 static_assert(sizeof(CUmemLocation) == 8, "one register");
 
-template <class... Arguments> std::vector<Argument> Prototype(CUresult (*)(Arguments...)) {
-    return {Describe<Arguments>()...};
-}
+template <class... Arguments> struct List {
+    static std::vector<Argument> Described() { return {Describe<Arguments>()...}; }
+    static constexpr bool kDeclared = true;
+};
+// Of a name that both cuda.h and `undeclared` declare, this one fits better.
+template <class... Arguments> List<Arguments...> Prototype(CUresult (*)(Arguments...), int);
 
-// What `cusplice --version` says of the table.
-static_assert(CUS_TABLE_VERSION == CUDA_VERSION, "the rows are those of another toolkit");
+struct Declaration {
+    bool declared;
+    std::vector<Argument> arguments;
+};
 
-const std::vector<std::vector<Argument>> &Prototypes() {
-    static const std::vector<std::vector<Argument>> all = {
+const std::vector<Declaration> &Declarations() {
+    static const std::vector<Declaration> all = {
 #define CUS_API(symbol, class, scope, arg, abi, act, reason)                                       \
-    Prototype(static_cast<decltype(&symbol)>(nullptr)),
+    {decltype(Prototype(&symbol, 0))::kDeclared, decltype(Prototype(&symbol, 0))::Described()},
 #include "shim/api/cuda_api.def"
     };
+    return all;
+}
+
+// The toolkit in which each symbol was new, by the simulator's table, without that table's own.
+const std::map<std::string, int> &Since() {
+    static const std::map<std::string, int> all = [] {
+        std::map<std::string, int> since;
+        const std::pair<const char *, int> rows[] = {
+#define CUSIM_API(symbol, base, version, pt) {#symbol, version},
+#include "harness/sim/api.def"
+        };
+        for (const auto &row : rows)
+            if (row.second <= CUS_TABLE_VERSION && strncmp(row.first, "cuSim", 5) != 0 &&
+                strncmp(row.first, "cusim", 5) != 0)
+                since.insert(row);
+        return since;
+    }();
     return all;
 }
 
@@ -87,10 +126,36 @@ TEST(Table, HoldsEverySymbolOfTheStubOnce) {
             stub.insert(std::string(name, strcspn(name, "@")));
     }
     EXPECT_EQ(pclose(pipe), 0);
-    std::set<std::string> table;
-    for (const cus_api_row &row : Rows())
+    std::set<std::string> table, so_far;
+    int newest = 0;
+    for (const cus_api_row &row : Rows()) {
         EXPECT_TRUE(table.insert(row.name).second) << row.name << " is there twice";
-    EXPECT_EQ(table, stub);
+        auto since = Since().find(row.name);
+        ASSERT_NE(since, Since().end()) << row.name << " is no row of harness/sim/api.def";
+        newest = std::max(newest, since->second);
+        if (since->second <= CUDA_VERSION)
+            so_far.insert(row.name);
+    }
+    EXPECT_EQ(so_far, stub);
+    EXPECT_EQ(table.size(), Since().size()) << "harness/sim/api.def has more rows";
+    EXPECT_EQ(newest, CUS_TABLE_VERSION);
+}
+
+// A file without their declarations leaves them out.
+TEST(Table, MarksWhatHeadersOfTheTreesToolkitDoNotDeclare) {
+    const std::set<std::string> marked = {
+#define CUS_API(...)
+#define CUS_API_NEWER(symbol, ...) #symbol,
+#include "shim/api/cuda_api.def"
+    };
+    for (const cus_api_row &row : Rows())
+        EXPECT_EQ(marked.count(row.name), Since().at(row.name) > CUS_GATE_VERSION) << row.name;
+}
+
+TEST(Table, AgreesWithTheHeaderOnWhatThereIs) {
+    for (int i = 0; i < CUS_API_ROWS; i++)
+        EXPECT_EQ(Declarations()[i].declared, Since().at(Rows()[i].name) <= CUDA_VERSION)
+            << Rows()[i].name;
 }
 
 TEST(Table, IsSortedSoThatNamesAreFound) {
@@ -192,7 +257,9 @@ TEST(Table, TwinsAreTreatedAlike) {
 TEST(Table, NamesTheArgumentThatTheHeaderNames) {
     for (int i = 0; i < CUS_API_ROWS; i++) {
         const cus_api_row &row = Rows()[i];
-        const std::vector<Argument> &arguments = Prototypes()[i];
+        const std::vector<Argument> &arguments = Declarations()[i].arguments;
+        if (!Declarations()[i].declared)
+            continue;
         if (row.arg >= 0) {
             ASSERT_LT(static_cast<size_t>(row.arg), arguments.size()) << row.name;
             if (NamesFunction(row.act)) {
@@ -224,8 +291,8 @@ TEST(Table, CallsThatAreMadeForTheProgramFitIntoSixRegisters) {
         const cus_api_row &row = Rows()[i];
         if (row.act < CUS_ACT_FIRST_CALL || row.act == CUS_ACT_WRAP)
             continue;
-        EXPECT_LE(Prototypes()[i].size(), 6u) << row.name;
-        for (const Argument &argument : Prototypes()[i])
+        EXPECT_LE(Declarations()[i].arguments.size(), 6u) << row.name;
+        for (const Argument &argument : Declarations()[i].arguments)
             EXPECT_TRUE(argument.simple) << row.name;
     }
 }

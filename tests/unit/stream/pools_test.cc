@@ -349,7 +349,8 @@ TEST_F(Pools, APoolThatIsNotLikeADefaultOneIsFlushedFor) {
         {"of a kind unknown",
          Like([](CUmemPoolProps *p) { p->allocType = CU_MEM_ALLOCATION_TYPE_INVALID; })},
         {"for a usage", Like([](CUmemPoolProps *p) { p->usage = 2; })},
-        {"of a later CUDA", Like([](CUmemPoolProps *p) { p->reserved[53] = 1; })},
+        {"of CUDA 13.5", Like([](CUmemPoolProps *p) { p->reserved[0] = 1; })},
+        {"of a later CUDA", Like([](CUmemPoolProps *p) { std::end(p->reserved)[-1] = 1; })},
         {"of another device", Like([](CUmemPoolProps *p) { p->location.id = 1; })},
     };
     for (const auto &[what, props] : pools) {
