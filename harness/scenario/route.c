@@ -6,6 +6,7 @@
  * cuGetProcAddress.
  */
 #include "harness/scenario/sc.h"
+#include "harness/sim/cusim_next.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -77,6 +78,26 @@ static bool by_getproc11(const struct entry *entry) {
            *entry->where;
 }
 
+/* Launches by dlsym, all else by a look-up that nobody knows: what the driver answers for its own
+ * name and the newest version (simulator of 14000). */
+static bool by_getproc14(const struct entry *entry) {
+    static cusim_next_look look;
+    if (strncmp(entry->name, "cuLaunch", strlen("cuLaunch")) == 0) {
+        return by_dlsym(entry);
+    }
+    if (!look) {
+        CUdriverProcAddressQueryResult found;
+        void *lib = library("libcuda.so.1"), *self = NULL;
+        v2_fn first = lib ? (v2_fn)dlsym(lib, "cuGetProcAddress_v2") : NULL;
+        if (!first || first("cuGetProcAddress", &self, 14000, 0, &found) != CUDA_SUCCESS || !self) {
+            return false;
+        }
+        look = (cusim_next_look)self;
+    }
+    struct cusim_next_question question = {entry->where, entry->name, entry->version, entry->flags};
+    return look(&question) == CUDA_SUCCESS && *entry->where;
+}
+
 /* The four-argument look-up that the library exports. */
 static bool by_export(const struct entry *entry) {
     static v1_fn look;
@@ -110,8 +131,8 @@ static const struct {
     const char *name;
     bool (*find)(const struct entry *entry);
 } routes[] = {
-    {"dlsym", by_dlsym},   {"getproc", by_getproc}, {"getproc11", by_getproc11},
-    {"export", by_export}, {"runtime", by_runtime},
+    {"dlsym", by_dlsym},         {"getproc", by_getproc}, {"getproc11", by_getproc11},
+    {"getproc14", by_getproc14}, {"export", by_export},   {"runtime", by_runtime},
 };
 
 /* Replaces a function that the driver is too old for; a scenario that needs it says so. */

@@ -35,6 +35,15 @@ SC_LAUNCH(LaunchKernel, __cudaLaunchKernel)
 SC_LAUNCH(LaunchKernel_ptsz, __cudaLaunchKernel_ptsz)
 #endif
 
+#ifdef SC_UNKNOWN
+/* scenario_unknown (unknown.c). */
+CUresult CUDAAPI cuSimFillX(CUdeviceptr dst, unsigned value, size_t n, CUstream stream);
+CUresult sc_linked_fill(CUdeviceptr dst, unsigned value, size_t n, CUstream stream);
+CUresult sc_linked_fill(CUdeviceptr dst, unsigned value, size_t n, CUstream stream) {
+    return cuSimFillX(dst, value, n, stream);
+}
+#endif
+
 static bool bind(struct sc_api *cu) {
 #define SC_API(field, symbol, name, version, flags, params) cu->field = sc_elf_##field;
 #include "harness/scenario/api.def"

@@ -1,11 +1,13 @@
 /*
  * Stream work by calls that no table of cusplice knows, as in a newer driver. The library exports
- * one call; only cuGetProcAddress returns the other.
+ * one call; only cuGetProcAddress returns the other. A driver of version 14000 has newer forms of
+ * cuLaunchKernel and cuGetProcAddress as well (harness/sim/cusim_next.h; the latter is a route).
  *
- * Main thread. Only the simulator has both calls; with another driver the scenario says that they
+ * Main thread. Only the simulator has such calls; with another driver the scenario says that they
  * are missing.
  */
 #include "harness/scenario/sc.h"
+#include "harness/sim/cusim_next.h"
 
 #include <dlfcn.h>
 
@@ -34,14 +36,39 @@ sc_fill_fn sc_unknown_fill(void) {
     return look ? hidden_fill(look) : NULL;
 }
 
+/* A call that the loader binds, in a program that is linked to it (scenario_unknown). */
+__attribute__((weak)) CUresult sc_linked_fill(CUdeviceptr, unsigned, size_t, CUstream);
+
+/* The newest form of cuLaunchKernel, if its arguments are others. */
+static cusim_next_launch_fn newer_launch(look_fn look) {
+    CUdriverProcAddressQueryResult found;
+    void *launch = NULL;
+    if (look("cuLaunchKernel", &launch, 14000, 0, &found) != CUDA_SUCCESS) {
+        return NULL; /* the driver is older */
+    }
+    return (cusim_next_launch_fn)launch;
+}
+
+static void newer_chain(struct sc *sc, cusim_next_launch_fn launch, CUstream s, CUdeviceptr x,
+                        unsigned a, unsigned b) {
+    int n = N;
+    struct cusim_next_launch next = {.params = (void *[]){&x, &a, &b, &n},
+                                     .stream = s,
+                                     .function = sc->fn[SC_chain],
+                                     .grid = N / 64,
+                                     .block = 64};
+    OK(launch(&next));
+}
+
 int sc_run_unknown_calls(struct sc *sc) {
     CUstream s, b;
-    sc_fill_fn exported = (sc_fill_fn)of_driver("cuSimFillX");
+    sc_fill_fn exported = sc_linked_fill ? sc_linked_fill : (sc_fill_fn)of_driver("cuSimFillX");
     look_fn look = (look_fn)of_driver("cuGetProcAddress_v2");
     if (!exported || !look || !hidden_fill(look)) {
         sc_say(sc, "a driver without it");
         return 0;
     }
+    cusim_next_launch_fn newer = newer_launch(look);
     sc_start(sc);
     CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N);
     OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -56,6 +83,12 @@ int sc_run_unknown_calls(struct sc *sc) {
             sc_chain(sc, s, x, 5, step + i, N);
         }
         OK(exported(x, step, 8, s));
+        if (newer) {
+            for (unsigned i = 0; i < n; i++) {
+                sc_chain(sc, s, x, 9, step + i, N);
+            }
+            newer_chain(sc, newer, s, x, 5, step);
+        }
         for (unsigned i = 0; i < n; i++) {
             sc_chain(sc, b, y, 7, step + i, N);
         }

@@ -5,6 +5,7 @@
  * driver 580 refuses both with INVALID_VALUE beyond each limit of block and shared memory.
  */
 #include "harness/sim/cusim.h"
+#include "harness/sim/cusim_next.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -216,4 +217,13 @@ CUSIM_TWIN_LOCKED(cuLaunchKernelEx, _ptsz,
                              .params = params,
                              .extra = extra};
     return launch(ptsz, config->hStream, &l);
+}
+
+__attribute__((visibility("default"))) CUresult cuLaunchKernel_v2(const struct cusim_next_launch *);
+CUSIM_LOCKED(cuLaunchKernel_v2, (const struct cusim_next_launch *next), (next)) {
+    struct cusim_launch l = {.func = next->function,
+                             .grid = {next->grid, 1, 1},
+                             .block = {next->block, 1, 1},
+                             .params = next->params};
+    return launch(false, next->stream, &l);
 }

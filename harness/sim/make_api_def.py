@@ -28,6 +28,9 @@ OWN = [
     ("cuSimSetDelay", 13000),
     ("cuSimSetFault", 13000),
     ("cuSimSetSeed", 13000),
+    # A driver that nobody has seen: newer forms of known functions (cusim_next.h).
+    ("cuGetProcAddress_v3", 14000),
+    ("cuLaunchKernel_v2", 14000),
 ]
 # Not exported: cuGetProcAddress alone hands it out, by the second name.
 HIDDEN = [("cusim_hidden_fill", "cuSimHiddenFill", 13000, 0)]

@@ -14,7 +14,7 @@ static CUresult attribute_of(void *out, CUpointer_attribute attribute, CUdevicep
     bool host = m && (m->kind == CUSIM_MEM_HOST || m->kind == CUSIM_MEM_REGISTERED);
     bool both = host || (m && m->kind == CUSIM_MEM_MANAGED);
     uintptr_t base;
-    switch (attribute) {
+    switch ((int)attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         /* Pools and mappings belong to no context. */
         *(CUcontext *)out = m && m->kind != CUSIM_MEM_POOL ? (CUcontext)m->ctx : NULL;

@@ -6,6 +6,7 @@
  * lock.
  */
 #include "harness/sim/cusim.h"
+#include "harness/sim/cusim_next.h"
 
 #include <string.h>
 
@@ -105,6 +106,12 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint
                              CUdriverProcAddressQueryResult *status) {
     CUSIM_ENTER_EARLY(cuGetProcAddress_v2);
     return resolve(symbol, pfn, version, flags, status);
+}
+
+__attribute__((visibility("default"))) CUresult cuGetProcAddress_v3(struct cusim_next_question *);
+CUresult cuGetProcAddress_v3(struct cusim_next_question *question) {
+    CUSIM_ENTER_EARLY(cuGetProcAddress_v3);
+    return resolve(question->symbol, question->function, question->version, question->flags, NULL);
 }
 
 /* The real runtime asks for private tables; the stand-in does not. */

@@ -11,8 +11,8 @@
 
 #include <cuda.h>
 
-/* What headers of some CUDA 12 lack. The library is the same whichever toolkit builds it, so it uses
- * these and not the names of cuda.h. */
+/* What headers of some CUDA 12 lack. The library is the same whichever toolkit builds it, so it
+ * uses these and not the names of cuda.h. */
 enum {
     CUS_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION = 11,
     CUS_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 14,

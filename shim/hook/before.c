@@ -257,6 +257,10 @@ void *cus_entry_before(uint32_t entry, const struct cus_frame *frame) {
     if (entry >= CUS_ENTRY_SPARE_FIRST) {
         unsigned index = entry - CUS_ENTRY_SPARE_FIRST, kind = cus_spare_kind(index);
         struct cus_guard guard;
+        /* Programs look functions up before cuInit, too. */
+        if (kind == CUS_SPARE_LOOK_UP)
+            cus_lifecycle_defer_off_later(
+                "the program looks functions up by a call that this library does not know");
         if (kind >= CUS_SPARE_CUPTI_FIRST) {
             cus_cupti_before((int)(kind - CUS_SPARE_CUPTI_FIRST), frame);
         } else if (cus_guard_enter(&guard)) {

@@ -50,6 +50,29 @@ static bool is_graphics(const char *name) {
     return false;
 }
 
+/* A form of cuGetProcAddress that the table does not know, with arguments that nobody knows. What
+ * it gives out passes by this library. */
+static bool is_look_up(const char *name) {
+    return strncmp(name, "cuGetProcAddress", strlen("cuGetProcAddress")) == 0;
+}
+
+static unsigned kind_of(const char *name) {
+    if (CUS_HAZARD(G13) && is_look_up(name))
+        return CUS_SPARE_LOOK_UP;
+    return is_graphics(name) ? CUS_SPARE_GRAPHICS : CUS_SPARE_UNKNOWN;
+}
+
+/* True: `function` is what the driver answers to who asks for the second form of cuGetProcAddress.
+ * A newer driver answers by a newer form to who asks for a newer version. */
+static bool is_second_look_up(const void *function) {
+    void *look = cus_real_own(CUS_ROW_cuGetProcAddress_v2), *second = NULL;
+    CUdriverProcAddressQueryResult status;
+    return look &&
+           ((__typeof__(&cuGetProcAddress_v2))look)("cuGetProcAddress", &second, 12000, 0,
+                                                    &status) == CUDA_SUCCESS &&
+           second == function;
+}
+
 /* Watches a function of an interposer that the object did not show when asked for the whole
  * table. */
 static void *watch_other(void *function, const char *name) {
@@ -80,7 +103,8 @@ void *cus_resolve(void *function, const char *name, int version) {
      * exported function; without this case the library would then lose the program without
      * notice. */
     if (version > 0 && strcmp(name, "cuGetProcAddress") == 0 &&
-        (row >= 0 || cus_real_holds(function)))
+        (row >= 0 || (cus_real_holds(function) &&
+                      (version < 12000 || !CUS_HAZARD(G13) || is_second_look_up(function)))))
         return cus_entry_hooks[version < 12000 ? CUS_ROW_cuGetProcAddress
                                                : CUS_ROW_cuGetProcAddress_v2];
     if (row >= 0)
@@ -90,8 +114,7 @@ void *cus_resolve(void *function, const char *name, int version) {
     if (!cus_real_holds(function))
         return cus_others_behind(cus_real_others(), function) ? watch_other(function, name)
                                                               : function;
-    bool graphics = is_graphics(name);
-    void *stub = cus_spare_stub(function, name, graphics ? CUS_SPARE_GRAPHICS : CUS_SPARE_UNKNOWN);
+    void *stub = cus_spare_stub(function, name, kind_of(name));
     if (stub)
         return stub;
     CUS_LOG_ONCE(CUS_WARN, "hook", "no stub is left for %s: nothing is deferred any more", name);

@@ -21,7 +21,12 @@ void *cus_resolve(void *function, const char *name, int version);
 
 /* ---- spare stubs (spare.c) ---- */
 
-enum cus_spare_kind { CUS_SPARE_UNKNOWN, CUS_SPARE_GRAPHICS, CUS_SPARE_CUPTI_FIRST };
+enum cus_spare_kind {
+    CUS_SPARE_UNKNOWN,
+    CUS_SPARE_GRAPHICS,
+    CUS_SPARE_LOOK_UP,
+    CUS_SPARE_CUPTI_FIRST
+};
 
 /* A stub that jumps to `function`; the same stub each time for the same function. NULL: none is
  * left. */

@@ -76,16 +76,41 @@ static bool is_unbound(const struct around *around, const ElfW(Sym) * symbol, ui
     return symbol->st_shndx == SHN_UNDEF && segment && segment->p_flags & PF_X;
 }
 
+struct exporter {
+    const char *name;
+    uint32_t hash;
+    void *function;
+};
+
+static int find_exporter(struct dl_phdr_info *info, size_t bytes, void *context) {
+    struct exporter *exporter = context;
+    struct cus_object object;
+    (void)bytes;
+    if (cus_elf_read(info, &object))
+        exporter->function = cus_elf_exported(&object, exporter->name, exporter->hash);
+    return exporter->function != NULL;
+}
+
+/* The stub of a driver function that the table does not know (HAZARDS G13). The loader would search
+ * for it at the first call, and finds the first object that exports it. */
+static void *unknown_here(const char *name, void *word) {
+    struct exporter exporter = {.name = name, .hash = cus_elf_hash(name)};
+    if (CUS_HAZARD(G13))
+        dl_iterate_phdr(find_exporter, &exporter);
+    return cus_real_holds(exporter.function) ? cus_resolve(exporter.function, name, 0) : word;
+}
+
 /* What a slot that holds `word` must hold; `word` itself if the slot is right. */
 static void *driver_here(const struct around *around, const ElfW(Sym) * symbol, const char *name,
                          void *word) {
     if (cus_real_holds(word))
         return cus_resolve(word, name, 0);
-    int row = cus_api_find(name);
-    if (row < 0 || !cus_entry_hooks[row] || cus_real_others()->front[row] ||
-        !is_unbound(around, symbol, (uintptr_t)word))
+    if (!is_unbound(around, symbol, (uintptr_t)word))
         return word;
-    return cus_entry_hooks[row];
+    int row = cus_api_find(name);
+    if (row < 0)
+        return unknown_here(name, word);
+    return cus_entry_hooks[row] && !cus_real_others()->front[row] ? cus_entry_hooks[row] : word;
 }
 
 static void *loader_here(const struct around *around, const ElfW(Sym) * symbol, const char *name,

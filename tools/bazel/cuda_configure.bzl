@@ -104,17 +104,21 @@ def _cuda_configure_impl(ctx):
 
     root = found.stdout.strip()
     lib = _lib_dir(ctx, root)
-    ctx.symlink(root + "/include", "include")
+
+    # tools/toolkits: the C sources see other headers than the compiler of device code, which finds its own.
+    other = ctx.os.environ.get("CUSPLICE_CUDA_HEADERS", "")
+    include = other or root + "/include"
+    ctx.symlink(include, "include")
     _link_libraries(ctx, lib, ["libcudart", "libcublas", "libcublasLt"])
     stub = ctx.path(lib + "/stubs/libcuda.so")
-    if stub.exists:
+    if stub.exists and not other:
         ctx.symlink(stub, "stubs/libcuda.so")
     else:
         ctx.file("stubs/README", "libcuda.so here is made by tools/bazel/cuda_stub.sh.\n")
         made = ctx.execute([
             "bash",
             str(ctx.path(Label("//tools/bazel:cuda_stub.sh"))),
-            root + "/include",
+            include,
             str(ctx.path("stubs/libcuda.so")),
         ])
         if made.return_code != 0:
@@ -146,6 +150,7 @@ cuda_configure = repository_rule(
         "CUDA_HOME",
         "CUDA_PATH",
         "CUSPLICE_CUDA",
+        "CUSPLICE_CUDA_HEADERS",
         "CUSPLICE_TOOLKIT",
         "PATH",
     ],

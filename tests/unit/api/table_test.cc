@@ -1,6 +1,6 @@
 // Promise: cuda_api.def holds every symbol of the toolkit's stub library once, and agrees with
-// cuda.h. What this toolkit lacks is what newer ones brought. tools/toolkits runs this test with the
-// headers of each toolkit.
+// cuda.h. What this toolkit lacks is what newer ones brought. tools/toolkits runs this test with
+// the headers of each toolkit.
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
