@@ -306,6 +306,10 @@ TEST(Doctor, ComparesTheDriversParts) {
     EXPECT_ANSWER(a, "driver", "ok", "compatibility package, 590.10", "");
     a = Ask(root, {{"CUSIM_DRIVER_VERSION", "12000"}});
     EXPECT_ANSWER(a, "libcuda", "wrong", "CUDA 12.0", "12.4");
+    a = Ask(root, {{"CUSIM_DRIVER_VERSION", "13050"}});
+    EXPECT_ANSWER(a, "libcuda", "ok", "CUDA 13.5", "");
+    a = Ask(root, {{"CUSIM_DRIVER_VERSION", "14000"}});
+    EXPECT_ANSWER(a, "libcuda", "note", "CUDA 14.0, newer", "newer cusplice");
 }
 
 TEST(Doctor, FindsThatTheSelfTestFails) {

@@ -23,7 +23,7 @@ TEST(Verbs, HelpAndVersionGoToStdout) {
               "with older drivers all launches pass\n"
               "toolkits any that such a driver runs; the " +
                   std::to_string(CUS_API_ROWS) +
-                  " driver functions of CUDA 13.0 are known, any other one flushes\n");
+                  " driver functions of CUDA 13.5 are known, any other one flushes\n");
     EXPECT_EQ(r.Exit(), 0);
     for (const Strings &arguments :
          {Strings{"--help"}, Strings{"-h"}, Strings{"help"}, Strings{"run", "--help"},

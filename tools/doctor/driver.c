@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/api/api.h"
 #include "tools/doctor/probe.h"
 
-enum { NEEDED_VERSION = 12040, TEXT = 256 };
+enum { TEXT = 256 };
 
 #define DRIVER_CALLS(X)                                                                            \
     X(cuDriverGetVersion)                                                                          \
@@ -203,8 +204,14 @@ void doctor_ask_libcuda(struct doctor_answer *answer) {
     if (*facts->path)
         doctor_find(answer, DOCTOR_OK, NULL, "%s%s", facts->path,
                     facts->simulator ? " (the simulator, no GPU)" : "");
-    if (facts->version)
-        doctor_find(answer, facts->version < NEEDED_VERSION ? DOCTOR_NOT_RIGHT : DOCTOR_OK,
+    if (facts->version > CUS_TABLE_VERSION)
+        doctor_find(answer, DOCTOR_NOTE,
+                    "look for a newer cusplice: calls that this one does not know end runs of "
+                    "launches",
+                    "CUDA %d.%d, newer than this cusplice", facts->version / 1000,
+                    facts->version % 1000 / 10);
+    else if (facts->version)
+        doctor_find(answer, facts->version < CUS_GRAPHS_VERSION ? DOCTOR_NOT_RIGHT : DOCTOR_OK,
                     "update the driver: graphs need one of CUDA 12.4, and all launches pass "
                     "unchanged until then",
                     "CUDA %d.%d", facts->version / 1000, facts->version % 1000 / 10);

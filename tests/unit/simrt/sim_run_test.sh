@@ -18,6 +18,11 @@ expect "arguments" "$("$run" -- printf '%s|' 'a  b' '$x' '' --)" 'a  b|$x||--|'
 expect "without the dashes" "$("$run" echo one two)" "one two"
 expect "path" "$("$run" -- sh -c 'echo "$LD_LIBRARY_PATH"')" "$CUSIM_LIB${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 expect "path behind one that is set" "$(LD_LIBRARY_PATH=/x "$run" -- sh -c 'echo "$LD_LIBRARY_PATH"')" "$CUSIM_LIB:/x"
+other=$(dirname "$CUSIM_LIB")/12040
+expect "path for another driver" "$(CUSIM_DRIVER_VERSION=12040 "$run" -- sh -c 'echo "$LD_LIBRARY_PATH $CUSIM_KERNELS"')" \
+    "$other:$CUSIM_LIB${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} $CUSIM_LIB/libcusim_kernels.so"
+expect "path for a driver without a library" "$(CUSIM_DRIVER_VERSION=12345 "$run" -- sh -c 'echo "$LD_LIBRARY_PATH"')" \
+    "$CUSIM_LIB${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 expect "standard input" "$(echo in | "$run" -- cat)" "in"
 "$run" -- sh -c 'exit 7'
 expect "exit status" $? 7
