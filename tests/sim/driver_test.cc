@@ -90,8 +90,12 @@ Setting On(const Driver &driver, bool preload) {
 // Compares, and says whether the program is one that this driver is new enough for.
 bool CheckOn(const Driver &driver, const Case &c) {
     SCOPED_TRACE(c.Title());
-    Outcome plain = RunCase(c, On(driver, false));
-    Outcome run = RunCase(c, On(driver, true));
+    Setting setting = On(driver, false);
+    if (driver.version && driver.TellsLayouts() && c.name.size() % 2) // by either look-up
+        setting.args = {"--route", "getproc"};
+    Outcome plain = RunCase(c, setting);
+    setting.preload = true;
+    Outcome run = RunCase(c, setting);
     EXPECT_SAME(c, plain, run);
     EXPECT_NOTHING(SaidOnce(run));
     if (CountOps(plain.log) == 0 || c.name == "exit_quick") {
@@ -109,9 +113,7 @@ bool CheckOn(const Driver &driver, const Case &c) {
         EXPECT_SAME(c, RunCase(c, On({"", nullptr, ""}, false)), run);
         EXPECT_EQ(run.result.err.find("this driver lacks functions"), std::string::npos)
             << run.Describe();
-        EXPECT_GE(100 * run.stats.Number("issued.in_graphs"),
-                  c.min_in_graphs * run.stats.Sum("ops"))
-            << run.Describe();
+        EXPECT_TRUE(run.stats.Number("issued.in_graphs") > 0 || !c.min_in_graphs) << run.Describe();
     }
     return plain.result.status == c.status;
 }

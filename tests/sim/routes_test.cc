@@ -69,24 +69,5 @@ TEST(Seen, EveryOpOnce) {
     }
 }
 
-// An older driver: the program asks for what it has, the library makes do with what it has.
-class Driver : public testing::TestWithParam<const char *> {};
-
-TEST_P(Driver, Version) {
-    for (const char *name : {"decode_loop", "copies", "diverge_insert"}) {
-        SCOPED_TRACE(name);
-        const Case &c = CaseOf(name);
-        Setting setting;
-        setting.env = {{"CUSIM_DRIVER_VERSION", GetParam()}};
-        Outcome plain = RunCase(c, setting);
-        ASSERT_EQ(plain.result.status, 0) << plain.Describe();
-        setting.preload = true;
-        EXPECT_SAME(c, plain, RunCase(c, setting));
-    }
-}
-
-INSTANTIATE_TEST_SUITE_P(Of, Driver, testing::Values("12000", "12040", "12080", "13000", "13020"),
-                         [](const auto &given) { return std::string("v") + given.param; });
-
 } // namespace
 } // namespace sim
