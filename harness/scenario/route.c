@@ -78,11 +78,11 @@ static bool by_getproc11(const struct entry *entry) {
            *entry->where;
 }
 
-/* Launches by dlsym, all else by a look-up that nobody knows: what the driver answers for its own
- * name and the newest version (simulator of 14000). */
+/* Calls about memory by a look-up that nobody knows: what the driver answers for its own name and
+ * the newest version (simulator of 14000). All else by dlsym. */
 static bool by_getproc14(const struct entry *entry) {
     static cusim_next_look look;
-    if (strncmp(entry->name, "cuLaunch", strlen("cuLaunch")) == 0) {
+    if (strncmp(entry->name, "cuMem", strlen("cuMem")) != 0) {
         return by_dlsym(entry);
     }
     if (!look) {
