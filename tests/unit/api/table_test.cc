@@ -87,6 +87,10 @@ const std::map<std::string, int> &Since() {
             if (row.second <= CUS_TABLE_VERSION && strncmp(row.first, "cuSim", 5) != 0 &&
                 strncmp(row.first, "cusim", 5) != 0)
                 since.insert(row);
+        // Their typedefs name CUDA 12.6 and 12.9, whose headers do not declare them yet.
+        for (const char *name : {"cuMemBatchDecompressAsync", "cuMemBatchDecompressAsync_ptsz"})
+            since.at(name) = 12080;
+        since.at("cuGreenCtxGetId") = 13000;
         return since;
     }();
     return all;
