@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/trace/clean.h"
+#include "tools/trace/facts.h"
 
 /* Parts of the file, in this order. */
 enum { WAITS, GAINS, OTHERS, ALIKE, SECTIONS };
@@ -108,9 +109,12 @@ void rules_show(const struct look *look, const struct rules_found *found,
                 const struct rules_played *played, FILE *to) {
     clean_print(to, "# Proposed by cusplice rules for %.400s\n", look->trace->path);
     comment(to,
-            "%u ops in %u steps; %.1f us of the host a step and %.1f %% of ops in graphs, as "
-            "recorded (cusplice whatif)",
-            look->model->n_ops, look->model->n_steps, played->baseline, played->share);
+            "%u ops in %u steps; %.1f us of the host a step and %.1f %% of ops in graphs, %s "
+            "(cusplice whatif)",
+            look->model->n_ops, look->model->n_steps, played->baseline, played->share,
+            played->guessed ? "by the settings of here" : "as recorded");
+    if (facts_imported(look->facts))
+        comment(to, "the trace is " FACTS_IMPORTED);
     if (played->guessed)
         comment(to,
                 "the trace does not say by which options it was recorded: taken are those of here");

@@ -10,9 +10,10 @@
 #include "shim/api/api.h"
 #include "shim/base/options.h"
 #include "shim/stats/tally.h"
-#include "tools/cli/width.h"
 #include "tools/cli/whatif.h"
+#include "tools/cli/width.h"
 #include "tools/trace/clean.h"
+#include "tools/trace/facts.h"
 #include "tools/trace/json.h"
 
 enum { COLUMNS = 3, NOTES = 12, ROWS = 99 };
@@ -117,6 +118,8 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
              "recorded from step %" PRIu64
              " on: the engine begins to learn there, as it does at the start of a program",
              found->from);
+    if (found->imported)
+        note(notes, "the trace is " FACTS_IMPORTED);
     if (found->no_options)
         note(notes, "the trace does not say by which options it was recorded: the baseline has "
                     "those of here and now (cusplice config --list)");
@@ -138,7 +141,8 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
              "%" PRIu64 " times the trace does not say what memory an address is: taken for what "
              "the call is meant for",
              played->asked.assumed);
-    if (found->recorded.in_graphs != played->counters.in_graphs && !trace->lost_records)
+    if (!found->imported && found->recorded.in_graphs != played->counters.in_graphs &&
+        !trace->lost_records)
         note(notes, "the baseline differs from what was recorded: sizes of graphs follow the pace "
                     "of the host, which was another one, or the settings are others");
     note_times(found, notes);

@@ -137,7 +137,7 @@ void summary_fill(const struct look *look, struct table *kernels, struct table *
     table_init(breaks, "breaks", columns, COLUMNS, "ops");
     breaks->spare = "advice,runs";
     breaks->failed = report.failed;
-    if (!report.failed)
+    if (!report.failed && !facts_imported(look->facts))
         fill_breaks(look, &report, breaks);
     table_free(&report);
 }
@@ -179,6 +179,12 @@ static void put_head(const struct look *look, unsigned width, FILE *to) {
              *argv ? argv : "a program that the trace does not name", *gpu ? ", on " : "", gpu,
              *mode ? ", in mode " : "", mode, trace->lost_records ? "; records were lost" : "");
     put_line(to, text, width);
+    if (facts_imported(look->facts)) {
+        snprintf(text, sizeof text, "%u ops in %u steps, " FACTS_IMPORTED, model->n_ops,
+                 model->n_steps);
+        put_line(to, text, width);
+        return;
+    }
     snprintf(text, sizeof text,
              "%.1f %% of %u ops went into graphs: %" PRIu64 " graph launches in %u steps",
              look_share(model->in_graphs, model->n_ops), model->n_ops, model->graph_launches,
@@ -217,10 +223,12 @@ static void put_next(const struct look *look, const struct table *breaks, unsign
         snprintf(text, sizeof text, "%s: %s", row[REASON].text, row[ADVICE].text);
         put_item(to, text, width);
     }
-    if (breaks->n_rows)
+    if (facts_imported(look->facts))
+        put_command("what of it would go into graphs", "cusplice whatif", look, width, to);
+    if (breaks->n_rows || facts_imported(look->facts))
         put_command("what each kernel costs as a break", "cusplice whatif --sweep", look, width,
                     to);
-    if (!look->model->gpu_known)
+    if (!look->model->gpu_known && !facts_imported(look->facts))
         put_item(to, "how long kernels run: record with --gpu-times", width);
     put_command("all kernels (or segments, cache, breaks, coverage)", "cusplice report kernels",
                 look, width, to);
