@@ -167,8 +167,7 @@ TEST(Import, IsNamedWhereGraphsAreTold) {
         });
     };
     std::string import = make("named_import.cst", true), other = make("named_other.cst", false);
-    const std::string lacks = "imported from a profile, which says nothing of graphs: each op "
-                              "counts as eager, without a reason";
+    const std::string lacks = "imported from a profile, which says nothing of graphs";
     auto diff = [&](const std::string &a, const std::string &b, Strings by = {}) {
         Strings words = {"diff", "--format", "json", a, b};
         words.insert(words.begin() + 1, by.begin(), by.end());
@@ -231,6 +230,11 @@ TEST(Diff, SaysWhyNothingIsAligned) {
               "no step of A has the names of a step of B in their order; A has 6 steps "
               "of 2.0 ops, B 2 of 6.0");
     EXPECT_EQ(why(ab, ab), "");
+    // In a table it is folded, each line a comment.
+    std::string table = Cusplice({"diff", ab, ba}, {{"COLUMNS", "80"}}).out;
+    EXPECT_TRUE(Has(table, "# not_aligned: no step of A has the names of a step of B in their "
+                           "order; A has 6\n#   steps of 2.0 ops, B 2 of 6.0\n"))
+        << table;
     // The time of steps that are not there is not known.
     sim::Json j = Parse(Says({"diff", "--by", "steps", "--format", "json", ab, cd}));
     EXPECT_EQ(j.text[Row(j, "in", "A") + "time_avg_b_ns"], "null");

@@ -134,6 +134,11 @@ TEST(Verbs, HelpFitsTheTerminal) {
                 EXPECT_LE(line.size(), most) << verb << ": " << line;
             EXPECT_EQ(Cusplice({"help", verb}, {{"COLUMNS", columns}}).out, r.out);
         }
+    for (const char *columns : {"60", "80", ""}) {
+        std::istringstream help(Cusplice({"--help"}, {{"COLUMNS", columns}}).out);
+        for (std::string line; std::getline(help, line);)
+            EXPECT_LE(line.size(), *columns ? strtoul(columns, nullptr, 10) : 110) << line;
+    }
     // A terminal says itself how wide it is.
     Result r =
         RunProgram({"/usr/bin/env", "-u", "LD_PRELOAD", "python3", "-c",

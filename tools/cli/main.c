@@ -2,6 +2,7 @@
  * The `cusplice` command: the table of verbs, help and version. It finds the verb, or names the
  * nearest one. stdout belongs to the program that a verb starts, so messages never go there.
  */
+#include "tools/cli/config_by.h"
 #include "tools/cli/verb.h"
 
 #include <stdarg.h>
@@ -67,11 +68,12 @@ void cli_say(const char *fmt, ...) {
 }
 
 void cli_problem(void *context, const struct cus_problem *problem) {
-    char text[1200];
+    char text[1200], by[1200];
     int *count = context;
     *count += !problem->notice;
     cus_problem_show(problem, text, sizeof text);
-    cli_say("%s", text);
+    cli_config_by(problem->file, by, sizeof by);
+    cli_say("%s%s%s", text, *by ? "; included by " : "", by);
 }
 
 /* The command itself, for its help and its page. */
@@ -104,14 +106,18 @@ static const struct cli_verb whole = {
 };
 
 static void print_help(void) {
-    printf("usage: cusplice %s\n\n%s\n\n", whole.synopsis, whole.help);
-    for (unsigned i = 0; i < VERBS; i++)
-        printf("  %-9s %s\n", verbs[i]->name, verbs[i]->summary);
-    printf("\n"
-           "  cusplice VERB --help says more; cusplice --version prints the version.\n"
-           "  cusplice help --man VERB | man -l - is its page. Completion: cusplice help "
-           "--completion bash, zsh or fish.\n"
-           "  The shortest way: cusplice run -- PROGRAM ARGS...\n");
+    char text[4096];
+    int used =
+        snprintf(text, sizeof text, "usage: cusplice %s\n\n%s\n\n", whole.synopsis, whole.help);
+    for (unsigned i = 0; i < VERBS && used < (int)sizeof text; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "  %-9s  %s\n", verbs[i]->name,
+                         verbs[i]->summary);
+    cli_print_filled(text);
+    cli_print_filled("\n"
+                     "  The shortest way: cusplice run -- PROGRAM ARGS...\n"
+                     "  cusplice VERB --help says more; cusplice --version prints the version.\n"
+                     "  cusplice help --man VERB | man -l - is a page of the manual;\n"
+                     "  cusplice help --completion bash, zsh or fish is for that shell.\n");
 }
 
 /* 13000 as 13.0. */

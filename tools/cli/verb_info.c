@@ -208,8 +208,8 @@ static void print_counts(const struct look *look, const struct counts *counts, u
     print_replay(trace, width);
     cli_info_line(
         width, "kinds",
-        "%u kernels (%u opaque, %u cooperative), %u memsets, %u copies, %u of records, %u "
-        "of waits",
+        "%u kernels (%u opaque, %u cooperative), %u memsets, %u copies, %u records of events, "
+        "%u waits for events",
         counts->kinds[CST_OP_LAUNCH], counts->opaque_kernels, counts->cooperative,
         counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY], counts->kinds[CST_OP_RECORD],
         counts->kinds[CST_OP_WAIT]);

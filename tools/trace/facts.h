@@ -22,8 +22,6 @@ void facts_each(const char *line, facts_fn *tell, void *context);
 /* Does such an object say that cusplice import made the trace? FACTS_IMPORTED: what the trace then
  * lacks, behind "it is ". */
 bool facts_imported(const char *line);
-#define FACTS_IMPORTED                                                                             \
-    "imported from a profile, which says nothing of graphs: each op counts as eager, without a "   \
-    "reason"
+#define FACTS_IMPORTED "imported from a profile, which says nothing of graphs"
 
 #endif

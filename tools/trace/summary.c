@@ -199,6 +199,17 @@ static void put_head(const struct look *look, unsigned width, FILE *to) {
         fprintf(to, "  %" PRIu64 " ops were still deferred when the trace ended\n", model->open);
 }
 
+/* What the reasons of the table mean; a line has no room for that. */
+static void put_reasons(const struct table *breaks, unsigned width, FILE *to) {
+    char text[400];
+    for (size_t i = 0; i < breaks->n_rows; i++) {
+        const union table_value *row = breaks->values + i * breaks->n_columns;
+        snprintf(text, sizeof text, "%s: %s", row[REASON].text, row[WHAT].text);
+        if (*row[WHAT].text)
+            put_line(to, text, width);
+    }
+}
+
 static void put_item(FILE *to, const char *text, unsigned width) {
     fputs("  - ", to);
     clean_fold(to, text, 4, 4, width);
@@ -241,7 +252,7 @@ void summary_print(const struct look *look, struct table *kernels, struct table 
     const char *gpu = look->model->gpu_known ? "calls,share,breaks,gpu_ns,host_ns,name" : NULL;
     if (!few.fields)
         few.fields = gpu ? gpu : "calls,share,breaks,host_ns,host_avg_ns,name";
-    all.fields = "ops,share,runs,reason,kernel,what";
+    all.fields = "ops,share,runs,reason,kernel";
     put_head(look, view->width, to);
     kernels->n_notes = 0; /* that is the head */
     kernels->also = NULL;
@@ -251,6 +262,7 @@ void summary_print(const struct look *look, struct table *kernels, struct table 
     if (breaks->n_rows) {
         fputs("\nwhat kept ops out of graphs\n", to);
         table_print(breaks, &all, to);
+        put_reasons(breaks, view->width, to);
     }
     put_next(look, breaks, view->width, to);
 }

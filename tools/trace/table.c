@@ -351,14 +351,15 @@ static void put_text(FILE *to, const char *text, size_t width, bool fill) {
 static void print_notes(const struct printing *p, bool md) {
     for (unsigned i = 0; i < p->table->n_notes; i++) {
         const struct table_note *note = &p->table->notes[i];
-        size_t bytes = strlen(note->key) + 4;
-        fprintf(p->to, "%c %s: ", md ? '-' : '#', note->key);
-        if (note->text && md)
-            clean_md(p->to, note->text);
-        else if (note->text)
-            put_text(p->to, note->text, p->width > bytes ? p->width - bytes : SIZE_MAX, false);
-        else
-            fprintf(p->to, "%" PRId64, note->number);
+        char number[HUMAN];
+        snprintf(number, sizeof number, "%" PRId64, note->number);
+        const char *text = note->text ? note->text : number;
+        if (!md) {
+            clean_comment(p->to, p->width, "%s: %s", note->key, text);
+            continue;
+        }
+        fprintf(p->to, "- %s: ", note->key);
+        clean_md(p->to, text);
         putc('\n', p->to);
     }
 }
@@ -409,10 +410,8 @@ static void fit(struct printing *p, size_t *width) {
             }
         spare += bytes + (spare[bytes] == ',');
     }
-    if (*left) {
-        fputs("# left out here (--wide has all): ", p->to);
-        clean_fold(p->to, left, 34, 4, p->width);
-    }
+    if (*left)
+        clean_comment(p->to, p->width, "left out here (--wide has all): %s", left);
     while ((over = excess(p, width, false))) {
         unsigned longest = p->n;
         for (unsigned i = 0; i < p->n; i++)
