@@ -2,18 +2,20 @@
  * The `cusplice` command: the table of verbs, help and version. It finds the verb, or names the
  * nearest one. stdout belongs to the program that a verb starts, so messages never go there.
  */
-#include "tools/cli/config_by.h"
 #include "tools/cli/verb.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/api/api.h"
 #include "shim/base/version.h"
 #include "tools/cli/commit.h"
+#include "tools/cli/config_by.h"
 #include "tools/cli/pages.h"
+#include "tools/cli/width.h"
 #include "tools/trace/budget.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/progress.h"
@@ -53,17 +55,27 @@ static bool is_about_memory(const char *text) {
 }
 
 void cli_say(const char *fmt, ...) {
-    char *text;
+    char *text = NULL, *whole = NULL;
     va_list args;
     progress_clear();
     va_start(args, fmt);
     int bytes = vasprintf(&text, fmt, args);
     va_end(args);
-    if (bytes < 0) {
+    if (bytes < 0 ||
+        asprintf(&whole, "%s%s", text, is_about_memory(text) ? budget_hint() : "") < 0) {
         fputs("cusplice: not enough memory\n", stderr);
+        free(bytes < 0 ? NULL : text);
         return;
     }
-    clean_print(stderr, "cusplice: %s%s\n", text, is_about_memory(text) ? budget_hint() : "");
+    const size_t head = strlen("cusplice: "), indent = strspn(whole, " ");
+    const unsigned width = cli_terminal_width(STDERR_FILENO);
+    if (width && head + clean_columns(whole) > width) { /* a pipe gets one line */
+        fprintf(stderr, "cusplice: %*s", (int)indent, "");
+        clean_fold(stderr, whole + indent, head + indent, head + indent, width);
+    } else {
+        clean_print(stderr, "cusplice: %s\n", whole);
+    }
+    free(whole);
     free(text);
 }
 

@@ -25,8 +25,8 @@ static const struct {
     unsigned width; /* 0: as its texts are wide, up to PROGRAM_MOST */
     bool text;      /* stands on the left */
 } columns[COLUMNS] = {{"rank", 0, false},      {"pid", 0, false},         {"GPU", 0, true},
-                      {"program", 0, true},    {"launches/s", 10, false}, {"graphs", 8, false},
-                      {"launches", 14, false}, {"so far", 8, false}};
+                      {"program", 0, true},    {"launches/s", 10, false}, {"graphs", 7, false},
+                      {"launches", 14, false}, {"so far", 7, false}};
 enum { PROGRAM_MOST = 15 /* as long as the kernel's names of programs */ };
 /* What goes, in this order, where the costliest break would have less room than it wants. */
 static const int spare[] = {TOTAL, GPU, RATE, RANK, SO_FAR};

@@ -116,6 +116,8 @@ class Page {
         add("executable", facts.exe);
         add("GPU", facts.gpu);
         add("driver", typeof facts.driver === "number" ? `CUDA ${Math.floor(facts.driver / 1000)}.${Math.floor((facts.driver % 1000) / 10)}` : facts.driver);
+        const capability = facts.compute_capability;
+        add("GPU capability", typeof capability === "number" ? (capability / 10).toFixed(1) : capability);
         add("date", this.date());
         add("trace", `${this.d.facts.trace} (format ${this.d.facts.version}${facts.cusplice ? ", cusplice " + text(facts.cusplice) : ""})`);
         add("streams, threads", `${t.streams}, ${t.threads}`);
@@ -126,8 +128,8 @@ class Page {
         add("options", changed.length ? changed.join(", ") : facts.options ? "as built in" : undefined);
         if (Array.isArray(facts.rules) && facts.rules.length)
             add("rules", facts.rules.map((rule) => (rule && rule.policy ? `${rule.policy} = ${rule.pattern}` : text(rule))).join(", "));
-        const shown = ["argv", "exe", "gpu", "driver", "cusplice", "options", "rules", "clock"];
-        for (const key of Object.keys(facts)) if (!shown.includes(key)) add(key, facts[key]);
+        const shown = ["argv", "exe", "gpu", "driver", "cusplice", "options", "rules", "clock", "compute_capability", "imported"];
+        for (const key of Object.keys(facts)) if (!shown.includes(key)) add(key.replace(/_/g, " "), facts[key]);
     }
 
     legend(id, counts) {
