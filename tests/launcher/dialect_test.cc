@@ -80,8 +80,17 @@ TEST(Width, SentencesAreFoldedAndNotCut) {
         for (const char *part :
              {"\n  rule: an eager rule names it\n", "\n  cuEventRecord: an event is"})
             EXPECT_TRUE(Has(page, part)) << page;
-        EXPECT_LE(Widest(page), strtoul(columns, nullptr, 10)) << page;
+        EXPECT_LE(Widest(page), 80u) << page;
+        // A command can be pasted: it is in one line.
+        EXPECT_TRUE(Has(page, "cusplice report --html page.html " + std::string(golden) + "\n"))
+            << page;
     }
+}
+
+TEST(Width, ANameThatIsCutSaysSo) {
+    std::string path = MakeLarge();
+    std::string sweep = At("80", {"whatif", "--sweep", path}).out;
+    EXPECT_EQ(Count(sweep, "\nkernel_of_a_name_that.. "), 12u) << sweep;
 }
 
 TEST(Width, WhatIsLeftOutIsNamedAndWideHasIt) {

@@ -167,17 +167,18 @@ TEST(Import, IsNamedWhereGraphsAreTold) {
         });
     };
     std::string import = make("named_import.cst", true), other = make("named_other.cst", false);
-    const std::string lacks = "imported from a profile, which says nothing of graphs";
+    const std::string lacks = "from a profile, which says nothing of graphs";
     auto diff = [&](const std::string &a, const std::string &b, Strings by = {}) {
         Strings words = {"diff", "--format", "json", a, b};
         words.insert(words.begin() + 1, by.begin(), by.end());
         return Parse(Says(words)).text["about.imported"];
     };
-    EXPECT_EQ(diff(import, other), "A is " + lacks);
-    EXPECT_EQ(diff(other, import), "B is " + lacks);
-    EXPECT_EQ(diff(import, import, {"--by", "steps"}), "A and B are " + lacks);
+    EXPECT_EQ(diff(import, other), "A is imported " + lacks);
+    EXPECT_EQ(diff(other, import), "B is imported " + lacks);
+    EXPECT_EQ(diff(import, import, {"--by", "steps"}), "A and B are imported " + lacks);
     EXPECT_EQ(diff(other, other), "");
-    EXPECT_TRUE(Has(Says({"diff", "--wide", other, import}), "# imported: B is " + lacks + "\n"));
+    EXPECT_TRUE(
+        Has(Says({"diff", "--wide", other, import}), "# imported: B is imported " + lacks + "\n"));
 
     for (const char *report : {"kernels", "segments", "cache", "breaks", "coverage"})
         for (const std::string &trace : {import, other})
@@ -201,9 +202,11 @@ TEST(Import, IsNamedWhereGraphsAreTold) {
         EXPECT_EQ(Has(Says({"info", trace}), "which says nothing of graphs"), is);
         EXPECT_EQ(Has(Says({"report", trace}), "what of it would go into graphs"), is);
         EXPECT_EQ(Has(Says({"report", trace}), "went into graphs"), !is);
+        EXPECT_EQ(Has(Says({"report", trace}), "share  breaks"), !is);
         Result exported = Cusplice({"export", "--force", "--jsonl", trace + ".jsonl", trace});
         EXPECT_EQ(exported.Exit(), 0);
-        EXPECT_EQ(Has(exported.err, trace + ": it is " + lacks + "\n"), is) << exported.err;
+        EXPECT_EQ(Has(exported.err, trace + ": it is imported " + lacks + "\n"), is)
+            << exported.err;
     }
 }
 

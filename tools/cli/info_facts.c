@@ -226,13 +226,10 @@ static void put_fact(void *context, const char *key, size_t key_bytes, const cha
             free(text);
             return;
         }
-    /* Nothing was left out; it is said in words by the verb; it is empty. */
-    bool silent = (strstr(name, "_left_out") && text && strcmp(text, "0") == 0) ||
-                  strcmp(name, "imported") == 0 ||
-                  strncmp(value,
-                          ""
-                          "",
-                          2) == 0;
+    /* It is empty; nothing was left out; the verb says it in words. */
+    bool silent = !text || strcmp(text, "\"\"") == 0 ||
+                  (strstr(name, "_left_out") && strcmp(text, "0") == 0) ||
+                  strcmp(name, "imported") == 0;
     if (text && first == '{') {
         put_object(&part, text);
     } else if (!silent) {

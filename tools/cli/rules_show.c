@@ -97,7 +97,7 @@ void rules_show(const struct look *look, const struct rules_found *found,
                   look->model->n_ops, look->model->n_steps, played->baseline, played->share,
                   played->guessed ? "by the settings of here" : "as recorded");
     if (facts_imported(look->facts))
-        clean_comment(to, WIDTH, "the trace is " FACTS_IMPORTED);
+        clean_comment(to, WIDTH, "the trace is imported " FACTS_IMPORT);
     if (played->guessed)
         clean_comment(
             to, WIDTH,

@@ -224,7 +224,7 @@ static bool open_trace(const char *path, struct look *look) {
         cli_say("%s: %llu bytes at its end are torn and left out", path,
                 (unsigned long long)look->trace->torn);
     if (facts_imported(look->facts))
-        cli_say("%s: it is " FACTS_IMPORTED, path);
+        cli_say("%s: it is imported " FACTS_IMPORT, path);
     return true;
 }
 

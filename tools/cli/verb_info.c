@@ -190,7 +190,7 @@ static void print_counts(const struct look *look, const struct counts *counts, u
     const struct cst_trace *trace = look->trace;
     const struct model *model = look->model;
     if (facts_imported(look->facts))
-        cli_info_line(width, "imported", "%s", FACTS_IMPORTED + strlen("imported "));
+        cli_info_line(width, "imported", "%s", FACTS_IMPORT);
     cli_info_line(width, "ops",
                   "%u: %" PRIu64 " in graphs (%.1f %%), %" PRIu64 " eager, %" PRIu64
                   " flushed, %" PRIu64 " open",

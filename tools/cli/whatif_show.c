@@ -119,7 +119,7 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
              " on: the engine begins to learn there, as it does at the start of a program",
              found->from);
     if (found->imported)
-        note(notes, "the trace is " FACTS_IMPORTED);
+        note(notes, "the trace is imported " FACTS_IMPORT);
     if (found->no_options)
         note(notes, "the trace does not say by which options it was recorded: the baseline has "
                     "those of here and now (cusplice config --list)");

@@ -76,12 +76,12 @@ size_t clean_columns(const char *text) {
 }
 
 void clean_cell(FILE *to, const char *text, size_t columns) {
-    size_t used = 0;
-    while (*text && used + clean_next(text).columns <= columns) {
+    size_t used = 0, cut = columns > 2 && clean_columns(text) > columns ? 2 : 0;
+    while (*text && used + clean_next(text).columns <= columns - cut) {
         used += clean_next(text).columns;
         text = put(to, text);
     }
-    fprintf(to, "%*s", (int)(columns - used), "");
+    fprintf(to, "%s%*s", cut ? ".." : "", (int)(columns - cut - used), "");
 }
 
 /* How many bytes of the text are one word, and how many columns they fill. */

@@ -32,7 +32,7 @@ struct clean_character clean_next(const char *at);
 void clean_text(FILE *to, const char *text);
 /* How many columns clean_text fills. */
 size_t clean_columns(const char *text);
-/* Cut to so many columns, or filled up with blanks. */
+/* Cut to so many columns, the last two being `..`, or filled up with blanks. */
 void clean_cell(FILE *to, const char *text, size_t columns);
 /* The text in lines of `width` columns (0: no bound), folded between words. The first begins at
  * column `at`, the others at `indent`; each ends. No word is parted. */

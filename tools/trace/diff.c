@@ -165,7 +165,7 @@ static void notes(const struct look *a, const struct look *b, const struct diff_
         note_none(a, b, table);
     if (facts_imported(a->facts) || facts_imported(b->facts)) {
         char text[256];
-        snprintf(text, sizeof text, "%s " FACTS_IMPORTED,
+        snprintf(text, sizeof text, "%s imported " FACTS_IMPORT,
                  !facts_imported(b->facts)   ? "A is"
                  : !facts_imported(a->facts) ? "B is"
                                              : "A and B are");

@@ -19,9 +19,9 @@ typedef void facts_fn(void *context, const char *key, size_t key_bytes, const ch
                       size_t value_bytes);
 void facts_each(const char *line, facts_fn *tell, void *context);
 
-/* Does such an object say that cusplice import made the trace? FACTS_IMPORTED: what the trace then
- * lacks, behind "it is ". */
+/* Does such an object say that cusplice import made the trace? FACTS_IMPORT: what the trace then
+ * lacks, behind "imported". */
 bool facts_imported(const char *line);
-#define FACTS_IMPORTED "imported from a profile, which says nothing of graphs"
+#define FACTS_IMPORT "from a profile, which says nothing of graphs"
 
 #endif

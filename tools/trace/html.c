@@ -103,7 +103,7 @@ static bool put_totals(FILE *to, const struct look *look, const void *context) {
     cus_json_integer(&json, "torn_bytes", (int64_t)trace->torn);
     cus_json_bool(&json, "closed", trace->closed);
     if (facts_imported(look->facts))
-        cus_json_text(&json, "imported", FACTS_IMPORTED);
+        cus_json_text(&json, "imported", FACTS_IMPORT);
     cus_json_integer(&json, "duration_ns", (int64_t)(trace->end_ns - trace->begin_ns));
     cus_json_close(&json, '}');
     return true;

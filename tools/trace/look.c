@@ -210,7 +210,7 @@ void look_notes(const struct look *look, struct table *table) {
     if (*text)
         table_note(table, "gpu", text);
     if (facts_imported(look->facts))
-        table_note(table, "imported", FACTS_IMPORTED);
+        table_note(table, "imported", FACTS_IMPORT);
     table_note_number(table, "ops", model->n_ops);
     table_note_number(table, "in_graphs", (int64_t)model->in_graphs);
     table_note_number(table, "eager", (int64_t)model->eager);
@@ -232,7 +232,7 @@ void look_notes(const struct look *look, struct table *table) {
 void look_note_imported(const struct look *look, struct table *table) {
     const char *path = look->trace->path, *slash = strrchr(path, '/');
     char text[400];
-    snprintf(text, sizeof text, "%.255s is " FACTS_IMPORTED, slash ? slash + 1 : path);
+    snprintf(text, sizeof text, "%.255s is imported " FACTS_IMPORT, slash ? slash + 1 : path);
     if (facts_imported(look->facts))
         table_note(table, "imported", text);
 }

@@ -87,7 +87,7 @@ class Page {
         const warn = (text) => document.getElementById("warnings").append(element("p", text, "warning"));
         if (t.lost_records)
             warn(`${count(t.lost_records)} records found no room and are missing, ${count(t.lost_ops)} ops among them: the numbers are too small.`);
-        if (t.imported) warn(`The trace is ${t.imported}.`);
+        if (t.imported) warn(`The trace is imported ${t.imported}.`);
         if (!t.closed) warn("The recording did not end in good order: the end is missing.");
         if (t.torn_bytes) warn(`${count(t.torn_bytes)} bytes at the end of the file are torn and left out.`);
         if (t.open) warn(`${count(t.open)} ${t.open === 1 ? "op is" : "ops are"} deferred when the trace ends.`);

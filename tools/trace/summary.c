@@ -180,7 +180,7 @@ static void put_head(const struct look *look, unsigned width, FILE *to) {
              *mode ? ", in mode " : "", mode, trace->lost_records ? "; records were lost" : "");
     put_line(to, text, width);
     if (facts_imported(look->facts)) {
-        snprintf(text, sizeof text, "%u ops in %u steps, " FACTS_IMPORTED, model->n_ops,
+        snprintf(text, sizeof text, "%u ops in %u steps, imported " FACTS_IMPORT, model->n_ops,
                  model->n_steps);
         put_line(to, text, width);
         return;
@@ -220,7 +220,12 @@ static void put_command(const char *what, const char *command, const struct look
                         unsigned width, FILE *to) {
     char text[5000];
     snprintf(text, sizeof text, "%s: %s %s", what, command, look->trace->path);
-    put_item(to, text, width);
+    if (!width || 4 + clean_columns(text) <= width) {
+        put_item(to, text, width);
+        return;
+    }
+    clean_print(to, "  - %s:\n", what); /* a command that was folded could not be pasted */
+    clean_print(to, "      %s %s\n", command, look->trace->path);
 }
 
 static void put_next(const struct look *look, const struct table *breaks, unsigned width,
@@ -249,9 +254,13 @@ static void put_next(const struct look *look, const struct table *breaks, unsign
 void summary_print(const struct look *look, struct table *kernels, struct table *breaks,
                    const struct table_view *view, FILE *to) {
     struct table_view few = *view, all = {.width = view->width};
-    const char *gpu = look->model->gpu_known ? "calls,share,breaks,gpu_ns,host_ns,name" : NULL;
-    if (!few.fields)
-        few.fields = gpu ? gpu : "calls,share,breaks,host_ns,host_avg_ns,name";
+    bool gpu = look->model->gpu_known, graphs = !facts_imported(look->facts);
+    if (!few.fields && gpu)
+        few.fields =
+            graphs ? "calls,share,breaks,gpu_ns,host_ns,name" : "calls,gpu_ns,host_ns,name";
+    else if (!few.fields)
+        few.fields = graphs ? "calls,share,breaks,host_ns,host_avg_ns,name"
+                            : "calls,host_ns,host_avg_ns,name";
     all.fields = "ops,share,runs,reason,kernel";
     put_head(look, view->width, to);
     kernels->n_notes = 0; /* that is the head */

@@ -336,18 +336,6 @@ static void cell(const struct printing *p, size_t row, unsigned i, char human[HU
         table_human(column(p, i)->unit, value, human, HUMAN);
 }
 
-/* A text that is too long ends in two dots. `fill`: blanks fill up what is left. */
-static void put_text(FILE *to, const char *text, size_t width, bool fill) {
-    if (clean_columns(text) > width && width > 2) {
-        clean_cell(to, text, width - 2);
-        fputs("..", to);
-    } else if (fill) {
-        clean_cell(to, text, width);
-    } else {
-        clean_text(to, text);
-    }
-}
-
 static void print_notes(const struct printing *p, bool md) {
     for (unsigned i = 0; i < p->table->n_notes; i++) {
         const struct table_note *note = &p->table->notes[i];
@@ -440,10 +428,12 @@ static void print_table(struct printing *p) {
             else
                 head(p, i, key), text = key;
             fputs(i ? "  " : "", p->to);
-            if (column(p, i)->unit == TABLE_TEXT)
-                put_text(p->to, text, width[i], i + 1 < p->n);
-            else
+            if (column(p, i)->unit != TABLE_TEXT)
                 fprintf(p->to, "%*s", (int)width[i], text);
+            else if (i + 1 < p->n || clean_columns(text) > width[i])
+                clean_cell(p->to, text, width[i]);
+            else
+                clean_text(p->to, text);
         }
         putc('\n', p->to);
     }
