@@ -238,6 +238,7 @@ TEST(Diff, SaysWhyNothingIsAligned) {
     EXPECT_TRUE(Has(table, "# not_aligned: no step of A has the names of a step of B in their "
                            "order; A has 6\n#   steps of 2.0 ops, B 2 of 6.0\n"))
         << table;
+    EXPECT_TRUE(Has(table, "# trace_a: " + ab + "\n")) << "a path stays in its line: " << table;
     // The time of steps that are not there is not known.
     sim::Json j = Parse(Says({"diff", "--by", "steps", "--format", "json", ab, cd}));
     EXPECT_EQ(j.text[Row(j, "in", "A") + "time_avg_b_ns"], "null");
