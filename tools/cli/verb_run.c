@@ -262,8 +262,9 @@ static bool check_configuration(struct asked *asked, const char *program) {
     snprintf(asked->record, sizeof asked->record, "%s", options.record);
     cus_rules_free(cus_rules_load(false, cli_problem, &problems, NULL));
     if (problems)
-        cli_say("%d problem%s in the configuration: %s", problems, problems == 1 ? "" : "s",
-                prints ? "nothing is printed" : "the program was not started");
+        cli_say(prints ? "%d problem%s in the configuration: nothing is printed"
+                       : "%d problem%s in the configuration: the program was not started",
+                problems, problems == 1 ? "" : "s");
     bool fit = problems == 0 && cli_redirects_fit(&options, program);
     cus_options_free(&options);
     return fit;
