@@ -1,11 +1,14 @@
 """cusplice makes CUDA programs launch faster. From Python:
 
 * `run` runs a program with the library preloaded, as `cusplice run` does.
-* `configure_subprocess` gives the environment in which somebody else starts one: subprocess, multiprocessing, Ray.
-* `step`, `force_break`, `suspend`, `resume`, `suspended` and `counters` talk to the library in this process. Where none is preloaded
-  they do nothing. `loaded` tells whether one is. They are the calls of the header cusplice.h.
+* `configure_subprocess` gives the environment in which somebody else starts one: subprocess,
+  multiprocessing, Ray.
+* `step`, `force_break`, `suspend`, `resume`, `suspended` and `counters` talk to the library in
+  this process. Where none is preloaded they do nothing. `loaded` tells whether one is. They are
+  the calls of the header cusplice.h.
 
-Importing the module starts nothing and preloads nothing: a library comes into a process only when the process starts.
+Importing the module starts nothing and preloads nothing: a library comes into a process only when
+the process starts.
 """
 import ctypes
 import os
@@ -13,32 +16,42 @@ import shlex
 import subprocess
 import sys
 from contextlib import contextmanager
-from typing import Any, Iterator, List, Mapping, MutableMapping, NamedTuple, NoReturn, Optional, Sequence, Union
+from typing import Any, Iterator, List, Mapping, MutableMapping, NamedTuple, NoReturn, Optional
+from typing import Sequence, Union
 
-__all__ = ["Counters", "configure_subprocess", "counters", "force_break", "interface", "loaded", "resume", "run", "step", "suspend", "suspended"]
+__all__ = [
+    "Counters", "configure_subprocess", "counters", "force_break", "interface", "loaded", "resume",
+    "run", "step", "suspend", "suspended",
+]
 
 _Path = Union[str, "os.PathLike[str]"]
+_Paths = Union[_Path, Sequence[_Path]]
+_Patterns = Union[str, Sequence[str]]
+_Settings = Mapping[str, object]
 
 # ---- programs with the library ----
 
 
 def _launcher() -> str:
-    """The command of this package, as the launcher's own search for its library needs it: without symbolic links."""
+    """The command of this package, which finds its library by its own path."""
     return os.path.join(os.path.dirname(os.path.realpath(__file__)), "bin", "cusplice")
 
 
-def _all(one_or_more: Union[_Path, Sequence[_Path]]) -> List[str]:
-    return [os.fspath(one) for one in ([one_or_more] if isinstance(one_or_more, (str, os.PathLike)) else one_or_more)]
+def _all(one_or_more: _Paths) -> List[str]:
+    if isinstance(one_or_more, (str, os.PathLike)):
+        return [os.fspath(one_or_more)]
+    return [os.fspath(one) for one in one_or_more]
 
 
-def _command(config: Union[_Path, Sequence[_Path]], eager: Union[str, Sequence[str]], mode: Optional[str], stats: Optional[_Path], why: bool,
-             settings: Optional[Mapping[str, object]]) -> List[str]:
+def _command(config: _Paths, eager: _Patterns, mode: Optional[str], stats: Optional[_Path],
+             why: bool, settings: Optional[_Settings]) -> List[str]:
     """`cusplice run` with these options, which the launcher judges."""
     command = [_launcher(), "run"]
     for name in _all(config):
         command += ["--config", name]
     for key, value in (settings or {}).items():
-        command += ["--set", f"{key}={('no', 'yes')[value] if isinstance(value, bool) else value}"]
+        text = ("no", "yes")[value] if isinstance(value, bool) else value
+        command += ["--set", f"{key}={text}"]
     for pattern in _all(eager):
         command += ["--eager", pattern]
     if mode is not None:
@@ -48,48 +61,61 @@ def _command(config: Union[_Path, Sequence[_Path]], eager: Union[str, Sequence[s
     return command + ["--why"] * why
 
 
-def run(argv: Union[_Path, Sequence[_Path]], *, config: Union[_Path, Sequence[_Path]] = (), eager: Union[str, Sequence[str]] = (),
-        mode: Optional[str] = None, stats: Optional[_Path] = None, why: bool = False, set: Optional[Mapping[str, object]] = None,
+def run(argv: _Paths, *, config: _Paths = (), eager: _Patterns = (), mode: Optional[str] = None,
+        stats: Optional[_Path] = None, why: bool = False, set: Optional[_Settings] = None,
         **options: Any) -> "subprocess.CompletedProcess[Any]":
-    """Runs a program with the library preloaded and waits for it, as `cusplice run` and subprocess.run do.
+    """Runs a program with the library preloaded, as `cusplice run` does, and waits for it.
 
     argv: the program and its arguments.
     config: a file or a preset ("pytorch"), or several; of two files the later one is stronger.
     eager: a pattern of kernels that stay out of graphs, or several.
     mode: which launches become graphs: "piecewise", "full", "observe", "off" and others.
-    stats: a file for counters as JSON, or a folder for those of each process: its name ends in a slash.
+    stats: a file for counters as JSON, or a folder for those of each process: its name ends in a
+        slash.
     why: say at the program's end, on stderr, what went into graphs and what did not.
     set: any setting of cusplice.conf: {"hold_us": 60}. True and False are yes and no.
-    options: all that subprocess.run takes, but for shell and executable: env, cwd, check, timeout, capture_output.
+    options: all that subprocess.run takes, but for shell and executable: env, cwd, check,
+        timeout, capture_output. Relative paths count from cwd.
 
-    The returncode is the program's: -N, if signal N ended it. 125: an option or setting is wrong; 126: the program cannot be run; 127: it is
-    not found. Stderr has the reason then, and what the launcher says of the run.
+    The returncode is the program's: -N, if signal N ended it. 125: an option or setting is wrong;
+    126: the program cannot be run; 127: it is not found. Stderr has the reason then, and what the
+    launcher says of the run.
     """
     for name in ("shell", "executable"):
         if name in options:
             raise TypeError(f"cusplice.run() takes no {name}: argv names the program")
-    return subprocess.run([*_command(config, eager, mode, stats, why, set), "--", *_all(argv)], **options)  # pylint: disable=subprocess-run-check
+    command = _command(config, eager, mode, stats, why, set)
+    return subprocess.run([*command, "--", *_all(argv)], **options)
 
 
-def configure_subprocess(env: Optional[MutableMapping[str, str]] = None, *, config: Union[_Path, Sequence[_Path]] = (),
-                         eager: Union[str, Sequence[str]] = (), mode: Optional[str] = None, stats: Optional[_Path] = None, why: bool = False,
-                         set: Optional[Mapping[str, object]] = None) -> MutableMapping[str, str]:
-    """The environment of programs that others start, so that they run as under `run` with these options.
+def configure_subprocess(env: Optional[MutableMapping[str, str]] = None, *, config: _Paths = (),
+                         eager: _Patterns = (), mode: Optional[str] = None,
+                         stats: Optional[_Path] = None, why: bool = False,
+                         set: Optional[_Settings] = None) -> MutableMapping[str, str]:
+    """The environment of programs that others start, so that they run as under `run`.
 
-    env: is filled in and returned. None: a copy of os.environ is. A dict {} gets the variables alone, as Ray's env_vars want it;
-    os.environ itself makes all that this process starts from now on such programs, as multiprocessing's "spawn" wants it.
+    The options are those of `run`.
 
-    Other entries of its LD_PRELOAD stay, behind the library. The folder of `stats` is made. Nobody gathers what the programs say: with `why`
-    each writes its report to its own stderr, or into the folder of `stats`.
+    env: is filled in and returned. None: a copy of os.environ is. A dict {} gets the variables
+        alone, for Ray's env_vars. With os.environ itself, all that this process starts from now
+        on is preloaded, such as the children of multiprocessing's "spawn".
 
-    Raises ValueError with the launcher's message where an option or setting is wrong. Nothing is filled in then. The variables are those that
-    the launcher prints (`cusplice run --print-env`), which this starts for some milliseconds.
+    Other entries of its LD_PRELOAD stay, behind the library. The folder of `stats` is made.
+    Nobody gathers what the programs say: with `why` each writes its report to its own stderr, or
+    into the folder of `stats`.
+
+    Raises ValueError with the launcher's message where an option or setting is wrong. Nothing is
+    filled in then. The variables are those that `cusplice run --print-env` prints: this function
+    starts it, which takes some milliseconds.
     """
     filled: MutableMapping[str, str] = dict(os.environ) if env is None else env
-    # Of a few variables alone, the launcher needs them as well: where this user's settings and caches are.
-    homes = {name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME") if name in os.environ}
-    printed = subprocess.run([*_command(config, eager, mode, stats, why, set), "--print-env"], env={**homes, **filled}, check=False,
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # The launcher asks these where the user's settings and caches are, also if env has them not.
+    homes = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+    known = {name: os.environ[name] for name in homes if name in os.environ}
+    printed = subprocess.run(
+        [*_command(config, eager, mode, stats, why, set), "--print-env"], check=False,
+        env={**known, **filled}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE)
     said = os.fsdecode(printed.stderr)
     if printed.returncode:
         raise ValueError(said.strip())
@@ -108,9 +134,11 @@ def configure_subprocess(env: Optional[MutableMapping[str, str]] = None, *, conf
 
 
 class Counters(NamedTuple):
-    """Counts since the process began, over all streams. All are 0 where no library is preloaded. Later versions add fields at the end.
+    """Counts since the process began, over all streams. All are 0 where no library is preloaded.
+    Later versions add fields at the end.
 
-    They count ops unless it says otherwise. An op is a kernel launch, a memset, a copy, a record of an event, or a wait of a stream for one.
+    They count ops unless it says otherwise. An op is a kernel launch, a memset, a copy, a record
+    of an event, or a wait of a stream for one.
 
     launches: kernel launches.
     memsets: memsets.
@@ -144,7 +172,8 @@ class _Counters(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in Counters._fields]
 
 
-# The functions of a preloaded library are in the scope of the process. ctypes lets go of the GIL while one runs.
+# The functions of a preloaded library are in the scope of the process. ctypes lets go of the GIL
+# while one runs.
 _process = ctypes.CDLL(None)
 _preloaded = hasattr(_process, "cusplice_interface_")
 if _preloaded:
@@ -153,17 +182,22 @@ if _preloaded:
 
 
 def interface() -> int:
-    """The version of the interface that the preloaded library has; 0: none is preloaded. A library with CUSPLICE=off answers too."""
+    """The version of the interface that the preloaded library has; 0: none is preloaded. A
+    library with CUSPLICE=off answers too.
+    """
     return int(_process.cusplice_interface_()) if _preloaded else 0
 
 
 def loaded() -> bool:
-    """Is a library preloaded into this process? It may still be off, or the driver too old for graphs."""
+    """Is a library preloaded into this process? It may still be off, or the driver too old for
+    graphs.
+    """
     return _preloaded
 
 
 def step() -> None:
-    """Ends a step on the stream on which the calling thread worked last, and issues what it deferred there.
+    """Ends a step on the stream on which the calling thread worked last, and issues what it
+    deferred there.
 
     For loops whose steps do not end in a synchronisation. Waits for nothing.
     """
@@ -181,7 +215,9 @@ def force_break() -> None:
 
 
 def suspend() -> None:
-    """Suspends the library for the calling thread: its ops go straight to the driver, until it has called resume() as often as this."""
+    """Suspends the library for the calling thread: its ops go straight to the driver, until it
+    has called resume() as often as this.
+    """
     if _preloaded:
         _process.cusplice_suspend_()
 
@@ -194,7 +230,9 @@ def resume() -> None:
 
 @contextmanager
 def suspended() -> Iterator[None]:
-    """Suspends the library for the calling thread within a with statement or, as a decorator, within a function."""
+    """Suspends the library for the calling thread within a with statement or, as a decorator,
+    within a function.
+    """
     suspend()
     try:
         yield
@@ -216,5 +254,6 @@ def counters() -> Counters:
 def main() -> NoReturn:
     """Becomes the launcher, which passes the program's exit status through."""
     if sys.argv[1:2] == ["demo"]:  # which looks for a python3: behind all others there is this one
-        os.environ["PATH"] = os.environ.get("PATH", os.defpath) + os.pathsep + os.path.dirname(sys.executable)
+        path = os.environ.get("PATH", os.defpath)
+        os.environ["PATH"] = path + os.pathsep + os.path.dirname(sys.executable)
     os.execv(_launcher(), ["cusplice"] + sys.argv[1:])
