@@ -33,7 +33,7 @@ static void say_rule(struct unmet *it, const struct cus_rule *rule) {
         snprintf(place, sizeof place, ":%d", rule->line);
     if (name)
         cus_report_nearest(rule->pattern, nearest);
-    snprintf(it->text, sizeof it->text, "%s = %.100s (%.160s%s) matched no %s%s%s%s",
+    snprintf(it->text, sizeof it->text, "%s = %.100s (%.140s%s) matched no %s%s%s%s",
              cus_policy_name(rule->policy), rule->pattern, rule->file, place,
              call ? "call" : "kernel", *nearest ? CUS_UNMET_OWN "the nearest kernel is " : "",
              nearest, it->passed);
