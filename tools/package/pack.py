@@ -29,6 +29,8 @@ SUMMARY = "Makes CUDA programs launch faster: a preloaded library that turns the
 MORE = {"lib/cusplice/scenario": {"libcuda.so.1"}, "lib/cusplice/demo/decode": {"libcudart.so.13", "libcublas.so.13"}}
 # Debian's zsh looks for completions of packages there alone.
 DEBIAN_ZSH = ("share/zsh/site-functions/", "share/zsh/vendor-completions/")
+# Only the wheel has the Python module: the bytecode that Python writes beside a module is removed by pip alone.
+PYTHON = ("__init__.py", "py.typed")
 # A zip file has no time before 1980.
 EARLIEST = 315532800
 
@@ -96,7 +98,7 @@ def wheel(files, version, epoch):
     tag, info = "py3-none-manylinux_2_28_x86_64", f"cusplice-{version}.dist-info"
     inside = {"cusplice/" + path: entry for path, entry in files.items()}
     texts = {
-        "cusplice/__init__.py": (HERE / "wheel_init.py").read_text(),
+        **{f"cusplice/{name}": (HERE / "cusplice" / name).read_text() for name in PYTHON},
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: cusplice\nVersion: {version}\nSummary: {SUMMARY}\nLicense: MIT\nRequires-Python: >=3.6\n",
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: cusplice\nRoot-Is-Purelib: false\nTag: {tag}\n",
         f"{info}/entry_points.txt": "[console_scripts]\ncusplice = cusplice:main\n",
