@@ -32,7 +32,7 @@ for tool in ar as ld ld.gold ld.bfd nm objcopy objdump strip; do ln -s "/usr/bin
 ln -s "$toolkit/include" "$cuda/include"
 cat >"$bin/nvcc" <<END
 #!/bin/sh
-exec $toolkit/bin/nvcc -ccbin aarch64-linux-gnu-g++ -I$cuda/include "\$@"
+exec $toolkit/bin/nvcc -ccbin "\${NVCC_CCBIN:-aarch64-linux-gnu-g++}" -I$cuda/include "\$@"
 END
 chmod +x "$bin/nvcc"
 for library in "$toolkit"/lib*/libcublas.so.?? "$toolkit"/lib*/libcublasLt.so.??; do

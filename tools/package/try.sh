@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # tools/release --check calls it: try.sh FOLDER [SUITE...]. Each package of the folder is installed into a fresh place, runs the demo,
 # leaves something for its user, and is removed; nothing of it may be left. As root, and with debootstrap, also in a bare root of each
-# distribution: bullseye and bookworm (glibc 2.31 and 2.36) unless others are named.
+# distribution: bullseye and bookworm (glibc 2.31 and 2.36) unless others are named. Packages for AArch64 are installed in bare roots alone:
+# pip, dpkg and rpm refuse them elsewhere.
 set -euo pipefail
 out=$(cd "$1" && pwd)
 shift
 suites=("$@")
 [[ ${#suites[@]} != 0 ]] || suites=(bullseye bookworm)
+arch=amd64
+if compgen -G "$out/*-aarch64.tar.gz" >/dev/null; then arch=arm64; fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
@@ -143,7 +146,7 @@ same() {
 # From nothing to the table, in a root that has python3 and nothing else.
 bare() {
     local root=$work/$1
-    debootstrap --variant=minbase --include=python3,python3-venv "$1" "$root"
+    debootstrap --arch="$arch" --variant=minbase --include=python3,python3-venv "$1" "$root"
     mkdir "$root/out"
     cp "$out"/* "$root/out"
     inside "$root" 'ldd --version | head -n 1; python3 -m venv /venv; /venv/bin/pip install --quiet --no-index /out/*.whl; /venv/bin/cusplice demo'
@@ -157,9 +160,9 @@ inside() {
 }
 
 attempt "tarball" tarball
-attempt "wheel" wheel
-if command -v dpkg >/dev/null; then attempt "Debian package" deb; fi
-if compgen -G "$out/*.rpm" >/dev/null; then
+if [[ $arch == amd64 ]]; then attempt "wheel" wheel; fi
+if [[ $arch == amd64 ]] && command -v dpkg >/dev/null; then attempt "Debian package" deb; fi
+if [[ $arch == amd64 ]] && compgen -G "$out/*.rpm" >/dev/null; then
     attempt ".rpm" rpm_
     [[ ! -d $work/deb-usr ]] || attempt ".rpm and Debian package have the same files" same
 fi
