@@ -4,7 +4,7 @@
  * Include this header; link nothing. The functions are weak: if libcusplice.so is not preloaded,
  * they are absent. The calls below then do nothing and cost one comparison. (A program that was
  * compiled with -fno-pic must be linked with -Wl,-z,dynamic-undefined-weak. Without that option its
- * calls do nothing.) From Python:
+ * calls do nothing.) The wheel's Python module `cusplice` has the same calls. Without the wheel:
  *
  *     import ctypes
  *     lib = ctypes.CDLL(None)

@@ -116,7 +116,7 @@ class Packages(unittest.TestCase):
         data = self.packed(kind).read_bytes()
         if kind == "wheel":
             entries = {entry.filename: entry.external_attr >> 16 & 0o777 for entry in zipfile.ZipFile(io.BytesIO(data)).infolist()}
-            return {path[len("cusplice/"):]: mode for path, mode in entries.items() if path.startswith("cusplice/") and path != "cusplice/__init__.py"}
+            return {path[len("cusplice/"):]: mode for path, mode in entries.items() if path.startswith("cusplice/") and path not in ("cusplice/__init__.py", "cusplice/py.typed")}
         if kind == "rpm":
             asked = lambda *words: subprocess.run(["rpm", "--dbpath", str(self.work / "db"), "-qp", *words, str(self.packed("rpm"))],
                                                   stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout
@@ -142,6 +142,11 @@ class Packages(unittest.TestCase):
             # Debian's zsh looks in another folder.
             there = {path.replace(ZSH, DEBIAN_ZSH) if kind == "deb" else path: mode for path, mode in expected.items()}
             self.assertEqual(self.members(kind), there, kind)
+
+    def test_the_wheel_has_the_python_module(self):
+        with zipfile.ZipFile(self.packed("wheel")) as archive:
+            for name in ("__init__.py", "py.typed"):
+                self.assertEqual(archive.read(f"cusplice/{name}"), (PACKAGE / "cusplice" / name).read_bytes())
 
     def test_the_package_names_its_version(self):
         with tarfile.open(self.packed("tarball")) as tar:

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +48,10 @@ static bool let_sanitized_start(void) {
     return done;
 }
 
+bool cli_child_preload(const char *preload) {
+    return setenv("LD_PRELOAD", preload, 1) == 0 && let_sanitized_start();
+}
+
 /* In the child: errno through the pipe where the program cannot be started. */
 static _Noreturn void become(char **argv, const char *preload, pid_t parent, int report,
                              const sigset_t *mask) {
@@ -56,7 +59,7 @@ static _Noreturn void become(char **argv, const char *preload, pid_t parent, int
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(127);
-    if (setenv("LD_PRELOAD", preload, 1) == 0 && let_sanitized_start()) {
+    if (cli_child_preload(preload)) {
         sigprocmask(SIG_SETMASK, mask, NULL);
         execvp(argv[0], argv);
     }

@@ -5,6 +5,12 @@
 #ifndef CUSPLICE_TOOLS_CLI_CHILD_H
 #define CUSPLICE_TOOLS_CLI_CHILD_H
 
+#include <stdbool.h>
+
+/* Puts LD_PRELOAD = `preload`, and what goes with it, into the environment of this process, for the
+ * program that it becomes. False: no memory. */
+bool cli_child_preload(const char *preload);
+
 /*
  * Starts argv[0] (looked up in PATH) with LD_PRELOAD = `preload`, hands on the signals that are
  * sent to this process, waits. Returns 0 and the status of waitpid in *status, or the errno that

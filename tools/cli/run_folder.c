@@ -117,17 +117,25 @@ static const char *make_temporary(void) {
     return temporary;
 }
 
-bool cli_folder_begin(bool why) {
+static struct said look(void) {
     struct said said = {false, false, false};
-    const char *gathered = getenv("CUSPLICE_WHY_FILE");
     for (int source = 0; source < CUS_SOURCES; source++)
         cus_config_read((enum cus_source)source, notice, NULL, &said);
-    bool inner = getenv("CUSPLICE_HANDSHAKE") && gathered && *gathered;
-    told = why && (*named || !inner);
+    return said;
+}
+
+bool cli_folder_begin(bool why) {
+    const struct said said = look();
     if (*named && said.log && !said.log_file && !set_in(named, "log_file", ".log"))
         return false;
-    if (*named && why)
-        return set_in(named, "why_file", ".why");
+    return !*named || !why || set_in(named, "why_file", ".why");
+}
+
+bool cli_folder_gather(bool why) {
+    const struct said said = look();
+    const char *gathered = getenv("CUSPLICE_WHY_FILE");
+    bool inner = getenv("CUSPLICE_HANDSHAKE") && gathered && *gathered;
+    told = why && (*named || !inner);
     if (!why || said.why_file || said.log_file || !*make_temporary())
         return true; /* reports go where they are led, or into the log */
     return set_in(temporary, "why_file", ".why");

@@ -20,9 +20,12 @@ bool cli_folder_take_stats(const char *path);
  * reach it, if it is on storage that all share. NULL: none was named, or others may write there. */
 const char *cli_folder_shared(void);
 
-/* Before the program: names a place for each process's report, if `why` and no setting says
- * where it goes. False, after saying so: it cannot be set. */
+/* Before the program: reports, if `why`, and the log, if a setting asks for it, go into the folder
+ * of --stats. False: it cannot be set. */
 bool cli_folder_begin(bool why);
+/* Behind it, for programs whose end this process sees: names a temporary place for each process's
+ * report, if `why` and nothing says where it goes. False: it cannot be set. */
+bool cli_folder_gather(bool why);
 /* After the program and the hand-shake: prints the report of the one process or the table of
  * several, and removes a temporary folder. */
 void cli_folder_end(void);

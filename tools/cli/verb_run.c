@@ -19,6 +19,7 @@
 #include "tools/cli/cache_home.h"
 #include "tools/cli/child.h"
 #include "tools/cli/config_name.h"
+#include "tools/cli/environment.h"
 #include "tools/cli/handshake.h"
 #include "tools/cli/library.h"
 #include "tools/cli/outputs.h"
@@ -105,6 +106,7 @@ static bool take_eager(const struct cli_option *self, const char *pattern) {
 }
 
 static const char *stats_path; /* of --stats */
+static bool prints;            /* --print-env, which `run` alone has */
 
 bool cli_run_set_path(const char *key, const char *path) {
     char absolute[2 * PATH_MAX], here[PATH_MAX];
@@ -214,9 +216,14 @@ int cli_run_read(const struct cli_verb *self, int argc, char **argv, const struc
     if (!cli_config_use())
         return CLI_EXIT_REFUSED;
     *program = words.at;
-    if (words.n)
+    if (prints && words.n) {
+        cli_say("--print-env runs no program: %s is more than is expected", words.at[0]);
+        return CLI_EXIT_REFUSED;
+    }
+    if (prints || words.n)
         return -1;
-    cli_say("a program is missing: cusplice %s", self->synopsis);
+    cli_say("a program is missing: cusplice %.*s", (int)strcspn(self->synopsis, "\n"),
+            self->synopsis);
     return CLI_EXIT_REFUSED;
 }
 
@@ -242,7 +249,8 @@ struct asked {
     char record[2 * PATH_MAX];
 };
 
-/* Everything that the child will read, read strictly, and what it will write. */
+/* Everything that the child will read, read strictly, and what it will write. `program` "": it is
+ * not known. */
 static bool check_configuration(struct asked *asked, const char *program) {
     struct cus_options options;
     int problems = 0;
@@ -254,8 +262,9 @@ static bool check_configuration(struct asked *asked, const char *program) {
     snprintf(asked->record, sizeof asked->record, "%s", options.record);
     cus_rules_free(cus_rules_load(false, cli_problem, &problems, NULL));
     if (problems)
-        cli_say("%d problem%s in the configuration: the program was not started", problems,
-                problems == 1 ? "" : "s");
+        cli_say(prints ? "%d problem%s in the configuration: nothing is printed"
+                       : "%d problem%s in the configuration: the program was not started",
+                problems, problems == 1 ? "" : "s");
     bool fit = problems == 0 && cli_redirects_fit(&options, program);
     cus_options_free(&options);
     return fit;
@@ -270,20 +279,26 @@ static void say_left(const struct asked *asked, const struct cli_verified *verif
         cli_left_stats(stats_path, verified->exits);
 }
 
-int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
+/* What the program's environment gets, but for what ends with this run. Returns the LD_PRELOAD of
+ * the program, allocated; NULL, after saying so: it cannot be run like this. */
+static char *prepare(struct asked *asked, const char *program) {
     char library[PATH_MAX];
+    if (!check_configuration(asked, program) || !let_look() ||
+        !cli_library_find(library, sizeof library))
+        return NULL;
+    cli_cache_offer(asked->caches, asked->why);
+    setenv(CUS_PRESETS_OFFERED, "auto", 1);
+    return cli_folder_begin(asked->why) ? cli_library_preload(library, getenv("LD_PRELOAD")) : NULL;
+}
+
+int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     struct asked asked;
     int status = 0;
-    if (!check_configuration(&asked, argv[0]) || !let_look() ||
-        !cli_library_find(library, sizeof library) || (stats_path && !remove_stats(stats_path)))
+    char *preload = prepare(&asked, argv[0]);
+    if (!preload || (stats_path && !remove_stats(stats_path)) || !cli_folder_gather(asked.why)) {
+        free(preload);
         return CLI_EXIT_REFUSED;
-    char *preload = cli_library_preload(library, getenv("LD_PRELOAD"));
-    if (!preload)
-        return CLI_EXIT_REFUSED;
-    cli_cache_offer(asked.caches, asked.why);
-    setenv(CUS_PRESETS_OFFERED, "auto", 1);
-    if (!cli_folder_begin(asked.why))
-        return CLI_EXIT_REFUSED;
+    }
     if (!cli_handshake_begin(cli_folder_shared()))
         cli_say("no temporary file: whether the library comes up cannot be told");
     int why = cli_child_run(argv, preload, &status);
@@ -307,17 +322,42 @@ int cli_run_start(char **argv, cli_run_then *then, cli_run_judge *judge) {
     cli_child_end_like(status);
 }
 
+/* --print-env: what programs that others start need, so that they run as with this command. */
+static int print_environment(const struct cli_environment *before) {
+    struct asked asked;
+    if (*stats_folder) {
+        rmdir(stats_folder);
+        cli_say("--stats -: with --print-env a file or folder is expected");
+        return CLI_EXIT_REFUSED;
+    }
+    char *preload = prepare(&asked, "");
+    bool done = preload && cli_child_preload(preload) && cli_environment_print(before);
+    free(preload);
+    return done ? 0 : CLI_EXIT_REFUSED;
+}
+
 static int run(const struct cli_verb *self, int argc, char **argv) {
     char **program;
-    static const struct cli_option own[] = {CLI_MODE(cli_run_take, "mode", ""), {0}};
+    static const struct cli_option own[] = {
+        CLI_MODE(cli_run_take, "mode", ""),
+        CLI_FLAG("print-env", &prints,
+                 "run nothing: print what the environment of a program needs, for whoever starts "
+                 "it, as commands for a shell (eval). Nothing is told or removed at the "
+                 "program's end"),
+        {0}};
+    struct cli_environment before = cli_environment_keep();
     int status = cli_run_read(self, argc, argv, own, &program);
-    return status >= 0 ? status : cli_run_start(program, NULL, NULL);
+    if (status < 0)
+        status = prints ? print_environment(&before) : cli_run_start(program, NULL, NULL);
+    free(before.entries);
+    return status;
 }
 
 const struct cli_verb cli_verb_run = {
     .name = "run",
     .synopsis = "run [-c FILE]... [--set KEY=VALUE]... [--eager PATTERN]... [--mode MODE] [--stats "
-                "FILE] [--why] -- PROGRAM ARGS...",
+                "FILE] [--why] -- PROGRAM ARGS...\n"
+                "cusplice run [OPTION]... --print-env",
     .summary = "run a program with the library preloaded",
     .help = help,
     .run = run,
@@ -330,7 +370,9 @@ const struct cli_verb cli_verb_run = {
                         "cusplice run -c pytorch --stats stats.json -- ./your-program\tUses the "
                         "preset for PyTorch, and writes the counters as JSON.\n"
                         "cusplice run --eager 'attention*' -- ./your-program\tKeeps the kernels of "
-                        "this name out of graphs.\n",
+                        "this name out of graphs.\n"
+                        "eval \"$(cusplice run -c pytorch --print-env)\"; ./your-program\tThe same "
+                        "for what a shell, a job or a service starts.\n",
             .files = "~/.cache/cusplice\tWhat repeated in earlier runs: the signature cache. "
                      "cusplice cache lists and clears it.\n"
                      "cusplice.conf\tSettings and rules, see cusplice.conf(5).\n"

@@ -31,6 +31,8 @@ MORE = {"lib/cusplice/scenario": {"libcuda.so.1"}, "lib/cusplice/demo/decode": {
 DEBIAN_ZSH = ("share/zsh/site-functions/", "share/zsh/vendor-completions/")
 # What each kind of package calls the machine that the files are for, by the number in their heads.
 MACHINES = {62: {"linux": "x86_64", "deb": "amd64", "rpm": "x86-64"}, 183: {"linux": "aarch64", "deb": "arm64", "rpm": "aarch-64"}}
+# Only the wheel has the Python module: the bytecode that Python writes beside a module is removed by pip alone.
+PYTHON = ("__init__.py", "py.typed")
 # A zip file has no time before 1980.
 EARLIEST = 315532800
 
@@ -101,8 +103,8 @@ def wheel(files, version, epoch, machine):
     tag, info = f"py3-none-manylinux_2_28_{machine['linux']}", f"cusplice-{version}.dist-info"
     inside = {"cusplice/" + path: entry for path, entry in files.items()}
     texts = {
-        "cusplice/__init__.py": (HERE / "wheel_init.py").read_text(),
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: cusplice\nVersion: {version}\nSummary: {SUMMARY}\nLicense: MIT\nRequires-Python: >=3.6\n",
+        **{f"cusplice/{name}": (HERE / "cusplice" / name).read_text() for name in PYTHON},
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: cusplice\nVersion: {version}\nSummary: {SUMMARY}\nLicense: MIT\nRequires-Python: >=3.8\n",
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: cusplice\nRoot-Is-Purelib: false\nTag: {tag}\n",
         f"{info}/entry_points.txt": "[console_scripts]\ncusplice = cusplice:main\n",
         f"{info}/LICENSE": LICENSE.read_text(),

@@ -39,8 +39,8 @@ cusplice_package = rule(
                 "//:LICENSE",
                 ":elf.py",
                 ":install.sh",
+                ":python",
                 ":uninstall.sh",
-                ":wheel_init.py",
             ],
         ),
         "_pack": attr.label(

@@ -103,10 +103,20 @@ wheel() {
     local inside
     inside=$(echo "$work"/venv/lib/python3*/site-packages/cusplice)
     documented "$inside" share/zsh/site-functions
+    LD_LIBRARY_PATH=$inside/lib/cusplice/demo/sim from_python "$inside/lib/cusplice/demo/decode"
     leave_and_forget "$work/venv/bin/cusplice" "$inside/lib/cusplice" "$inside/lib/cusplice/forget.sh"
     "$work/venv/bin/pip" uninstall --quiet --disable-pip-version-check --yes cusplice
     (cd "$work/venv" && find . ! -path '*/__pycache__*' | sort) >"$work/after"
     diff "$work/before" "$work/after"
+}
+# The module of the wheel finds launcher and preset, and both of its ways preload.
+from_python() {
+    "$work/venv/bin/python" -c '
+import json, subprocess, sys, cusplice
+program, folder = [sys.argv[1], "--tokens", "60"], sys.argv[2]
+cusplice.run(program, config="decode", stats=folder + "/run", check=True)
+subprocess.run(program, env=cusplice.configure_subprocess(config="decode", stats=folder + "/env"), check=True)
+sys.exit(any(json.load(open(folder + name))["issued"]["in_graphs"] < 1000 for name in ("/run", "/env")))' "$1" "$work"
 }
 # The root and the folder of zsh. What both kinds of package share: installed into a bare root, it has the same files with the same modes.
 packaged() {
