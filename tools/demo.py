@@ -6,6 +6,7 @@ import argparse
 import ctypes
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -17,6 +18,12 @@ HERE = Path(__file__).resolve().parent
 TOKENS = {"sim": 200, "gpu": 1000}
 # On a GPU speed means something, so plain and preloaded take turns and the median counts.
 ROUNDS = {"sim": 1, "gpu": 3}
+
+
+def fill(text, first="", others=""):
+    """The text in lines that fit the terminal."""
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=others, break_long_words=False)
 
 
 class Failure(Exception):
@@ -159,18 +166,18 @@ def print_table(result):
         ("flushes by cause", ", ".join("%s %s" % (number(v), k) for k, v in stats["flushes"].items()) or "none"),
     ]
     for name, text in details:
-        print(textwrap.fill(text, 100, initial_indent="  {:<22}".format(name), subsequent_indent=" " * 24))
+        print(fill(text, "  {:<22}".format(name), " " * 24))
     if result["device"] == "simulator":
-        print("\n  (tokens/s say nothing here: the simulator runs kernels on the CPU and charges nothing for a launch)")
+        print("\n" + fill("(tokens/s say nothing here: the simulator runs kernels on the CPU and charges nothing for a launch)", "  ", "   "))
 
 
 def print_result(result, plain, preloaded):
     print("device: %s, %d tokens\n" % (result["device"], result["tokens"]))
     for line in result["text"].splitlines():
-        print(textwrap.fill(line, 100, initial_indent="  | ", subsequent_indent="  | ") or "  |")
+        print(fill(line, "  | ", "  | ") or "  |")
     print()
     if result["outputs_equal"]:
-        print("outputs equal: plain and preloaded wrote the same text, byte for byte")
+        print(fill("outputs equal: plain and preloaded wrote the same text, byte for byte"))
     else:
         same = len(os.path.commonprefix([plain, preloaded]))
         print("OUTPUTS DIFFER from byte %d on: plain %r, preloaded %r" %
@@ -178,7 +185,7 @@ def print_result(result, plain, preloaded):
     segments = result["preloaded"]["stats"].get("segment_list") or []
     print("\na decode step:")
     shown = "[" + ", ".join(segments) + "]" if segments else "(no whole step went through graphs)"
-    print(textwrap.fill(shown, 100, initial_indent="  ", subsequent_indent="   ", break_long_words=False) + "\n")
+    print(fill(shown, "  ", "   ") + "\n")
     print_table(result)
 
 
@@ -194,7 +201,7 @@ def main():
         why = why_simulator()
         device = "sim" if why else "gpu"
         if why:
-            print("no run on a GPU: %s; this is the simulator, which runs kernels on the CPU" % why)
+            print(fill("no run on a GPU: %s; this is the simulator, which runs kernels on the CPU" % why))
     with tempfile.TemporaryDirectory(prefix="cusplice-demo-") as scratch:
         host = Host(device, Places(args.bin), args.tokens or TOKENS[device], Path(scratch))
         result, plain, preloaded = measure(host)

@@ -84,6 +84,9 @@ void cus_config_read_file(const char *path, bool may_be_absent, cus_setting_fn *
 typedef void cus_file_fn(void *context, const char *path, const char *by_file, int line);
 void cus_config_list_files(enum cus_source source, cus_file_fn *file, void *context);
 
+/* The same for one file that the user names. */
+void cus_config_list_named(const char *path, cus_file_fn *file, void *context);
+
 /* The file that a name stands for: a path, relative to `folder` ("": the working directory); or,
  * for a name without '/' and ".conf" that is no file there, the preset of that name. False: there
  * is neither; `nearest` (CUS_PRESET_BYTES, "" if there is none) gets the nearest preset. */

@@ -340,9 +340,16 @@ void cus_config_read_named(const char *path, bool strongest_first, cus_setting_f
                           problem, context);
 }
 
-void cus_config_list_files(enum cus_source source, cus_file_fn *file, void *context) {
-    struct cus_config_files *files = cus_config_files_of(source, NULL, NULL);
+static void list(struct cus_config_files *files, cus_file_fn *file, void *context) {
     for (unsigned i = 0; files && i < files->n; i++)
         file(context, files->file[i].path, files->file[i].by, files->file[i].line);
     cus_config_read_files(files, false, NULL, NULL, NULL);
+}
+
+void cus_config_list_files(enum cus_source source, cus_file_fn *file, void *context) {
+    list(cus_config_files_of(source, NULL, NULL), file, context);
+}
+
+void cus_config_list_named(const char *path, cus_file_fn *file, void *context) {
+    list(files_of_path(path, true, NULL, NULL), file, context);
 }

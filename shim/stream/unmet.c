@@ -33,7 +33,7 @@ static void say_rule(struct unmet *it, const struct cus_rule *rule) {
         snprintf(place, sizeof place, ":%d", rule->line);
     if (name)
         cus_report_nearest(rule->pattern, nearest);
-    snprintf(it->text, sizeof it->text, "%s = %.100s (%.160s%s) matched no %s%s%s%s",
+    snprintf(it->text, sizeof it->text, "%s = %.100s (%.140s%s) matched no %s%s%s%s",
              cus_policy_name(rule->policy), rule->pattern, rule->file, place,
              call ? "call" : "kernel", *nearest ? CUS_UNMET_OWN "the nearest kernel is " : "",
              nearest, it->passed);
@@ -87,8 +87,14 @@ static void judge_files(struct unmet *it, const struct cus_rules *rules, bool ot
         say_rule(it, group->first);
         return;
     }
-    snprintf(it->text, sizeof it->text, "none of the %u rules of %.200s%s matched a kernel%s",
-             group->n, group->first->file, group->more ? " and other files" : "", it->passed);
+    if (group->more && group != &standing) /* the user may have named none of these files */
+        snprintf(it->text, sizeof it->text,
+                 "none of the %u rules of the files that -c or CUSPLICE_CONFIG names, with those "
+                 "that they include, matched a kernel; the first is %.200s:%d%s",
+                 group->n, group->first->file, group->first->line, it->passed);
+    else
+        snprintf(it->text, sizeof it->text, "none of the %u rules of %.200s%s matched a kernel%s",
+                 group->n, group->first->file, group->more ? " and other files" : "", it->passed);
     it->say(it->text);
 }
 

@@ -151,6 +151,11 @@ told.usedBuilt = page.opLines(strip.ops[10]).join("|");
 page.d.outPatched[0] = 1; // of an exact launch
 told.usedExact = `${outText(page.d, 0)}; ${outClass(page.d, 0) === PATCHED}`;
 told.usedWide = [...document.querySelectorAll(".table")].filter((t) => t.scrollWidth > t.clientWidth).map((t) => t.id).join();
+const kernels = document.getElementById("t-kernels"), rows = [...kernels.querySelectorAll("tbody tr")];
+told.usedUnits = [...kernels.querySelectorAll("th button")].filter((head, i) => /_ns$/.test(head.dataset.key) &&
+    / (ns|\u00b5s|ms|s)$/.test(head.textContent) && rows.every((row) => /^[-\u2013\d\u2009.]+$/.test(row.cells[i].textContent))).length;
+const advice = document.querySelector("#t-breaks tbody td:last-child span");
+told.usedAdvice = getComputedStyle(advice).display;
 told.usedWhy = page.opLines(strip.ops.find((op) => page.d.opAlone[op])).join("|");
 }</script></body>)js";
 
@@ -259,6 +264,8 @@ TEST_F(Chromium, CanBeUsed) {
               std::string::npos)
         << data["used-exact"];
     EXPECT_NE(data["used-exact"].find("; true"), std::string::npos) << "and is coloured so";
+    EXPECT_EQ(data["used-units"], "5") << "a unit a column, in its head";
+    EXPECT_EQ(data["used-advice"], "inline") << "advice is read as a whole";
     EXPECT_EQ(data["used-wide"], "") << "tables with columns off the screen";
     EXPECT_NE(data["used-why"].find("|eager: rule (never_defer): a never_defer rule names it"),
               std::string::npos)

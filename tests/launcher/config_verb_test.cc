@@ -453,12 +453,40 @@ TEST(ConfigVerb, WhatListPrintsIsAFileThatMeansTheSame) {
                        .out,
                    what),
               before);
-    EXPECT_TRUE(Has(text, "#   " + low + ", included by " + high + ":2\n#   " + high + "\n"))
-        << text;
+    EXPECT_TRUE(Has(text, "#   " + low + ", included by high.conf:2\n#   " + high + "\n")) << text;
     // What nobody set stays unset: a line `live = no` would be the user's word.
     EXPECT_TRUE(Has(text, "\n#live = no\n")) << text;
     Result r = Cusplice({"config", "--check", pasted});
     EXPECT_EQ(r.Exit(), 0) << r.err;
+}
+
+// The user may never have named the file that is wrong.
+TEST(ConfigVerb, AProblemOfAnIncludedFileSaysWhoIncludesIt) {
+    std::string c = Write("by_c.conf", "holdus = 5\n[rules]\neager = n::k\n[step]\nsizes = 1,x\n"
+                                       "[step two]\nuniform = k\ngarbage\n[stp]\n");
+    std::string b = Write("by_b.conf", "include = by_c.conf\ninclude = nowhere.conf\n");
+    std::string a = Write("by_a.conf", "\ninclude = by_b.conf\nmode = peicewise\n");
+    std::string above = "; included by " + a + ":2",
+                all = "; included by " + b + ":1, by " + a + ":2";
+    auto judge = [&](const Result &r) {
+        std::istringstream lines(r.err);
+        unsigned of_c = 0;
+        for (std::string line; std::getline(lines, line);) {
+            size_t at = line.find("; included by ");
+            std::string by = at == std::string::npos ? "" : line.substr(at);
+            bool is_c = Has(line, "cusplice: " + c + ":");
+            EXPECT_EQ(by, is_c ? all : Has(line, "cusplice: " + b + ":") ? above : "") << r.err;
+            of_c += is_c;
+        }
+        EXPECT_EQ(of_c, 8u) << r.err;
+        EXPECT_TRUE(Has(r.err, "holdus") && Has(r.err, "nowhere.conf") && Has(r.err, "peicewise"));
+    };
+    judge(Cusplice({"config", "--check", a}));
+    judge(Cusplice({"run", "-c", a, "--", Target(), "out=started"}));
+    judge(Cusplice({"config", "--list"}, {{"CUSPLICE_CONFIG", a}}));
+    EXPECT_EQ(Json(Cusplice({"config", "--check", a, "--format", "json"}).out,
+                   "d['problems'][0]['included_by'], d['problems'][-1]['included_by']"),
+              "(None, '" + all.substr(14) + "')\n");
 }
 
 TEST(ConfigVerb, SeveralFilesAndPresetsByName) {
@@ -476,8 +504,8 @@ TEST(ConfigVerb, SeveralFilesAndPresetsByName) {
     Write("install/share/cusplice/presets/vllm.conf", "include = nccl\n[rules]\neager = flash*\n");
     r = Cusplice({"config", "--list", "-c", "vllm", "-c", one});
     EXPECT_EQ(r.Exit(), 0) << r.err;
-    EXPECT_TRUE(Has(r.out, "#   " + presets + "/nccl.conf, included by " + presets +
-                               "/vllm.conf:1\n#   " + presets + "/vllm.conf\n#   " + one + "\n"))
+    EXPECT_TRUE(Has(r.out, "#   " + presets + "/nccl.conf, included by vllm.conf:1\n#   " +
+                               presets + "/vllm.conf\n#   " + one + "\n"))
         << r.out;
     EXPECT_TRUE(Has(r.out, "eager = k\n# " + presets + "/vllm.conf:3\neager = flash*\n# " +
                                presets + "/nccl.conf:2\nnever_defer = nccl*\n"))
@@ -501,7 +529,7 @@ TEST(ConfigVerb, CheckFollowsIncludesAndTellsWhatIsHardlyMeant) {
                                          "eager = api:*\neager = api:cuMemsetD8Async\n");
     Result r = Cusplice({"config", "--check", path});
     EXPECT_EQ(r.Exit(), 1);
-    std::string at = "cusplice: " + path;
+    std::string at = "cusplice: " + path, by = "; included by " + path + ":4\n";
     EXPECT_EQ(
         r.err,
         at + ":1: log = warn,garph:debug: no line has the domain 'garph' (nearest: graph)\n" + at +
@@ -516,9 +544,11 @@ TEST(ConfigVerb, CheckFollowsIncludesAndTellsWhatIsHardlyMeant) {
             ":13: eager = api:*: matches every call, so that 1 rule behind it never decides, "
             "from " +
             path + ":14 on\ncusplice: " + bad +
-            ":1: hold_us = 1: must be a whole number from 50 to " + "1000000\ncusplice: " + bad +
+            ":1: hold_us = 1: must be a whole number from 50 to " + "1000000" + by +
+            "cusplice: " + bad +
             ":3: eager = a b: matches nothing: a kernel's name has no blanks, and a rule has one "
-            "pattern\n");
+            "pattern" +
+            by);
     std::string fine = Write("fine.conf", "log = warn,graph:debug\nhold_us = 60\n[rules]\n"
                                           "graph = *\n");
     r = Cusplice({"config", "--check", fine});

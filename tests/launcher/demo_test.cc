@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "tests/launcher/launcher.h"
 
 namespace {
@@ -76,6 +79,17 @@ TEST(Demo, EqualTextsAreSaidAndTheFiguresAdd) {
                         "assert p['stats']['patched_nodes']==88";
     r = RunProgram({"/usr/bin/env", "python3", "-c", check, json});
     EXPECT_EQ(r.Exit(), 0) << r.err;
+}
+
+TEST(Demo, FitsTheTerminal) {
+    Result r = Demo({"--bin", FakeBin(), "--tokens", "40"}, {{"COLUMNS", "60"}});
+    EXPECT_EQ(r.Exit(), 0) << r.err;
+    size_t widest = 0;
+    std::istringstream lines(r.out);
+    for (std::string line; std::getline(lines, line);)
+        widest = std::max(widest, line.size());
+    EXPECT_LE(widest, 60u) << r.out;
+    EXPECT_GT(widest, 50u) << r.out;
 }
 
 // Without --bin everything is where packages have it, and the device is the one that there is.

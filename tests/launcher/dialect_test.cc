@@ -59,7 +59,9 @@ TEST(Width, TablesFitTheTerminal) {
                               {"info", path},
                               {"diff", path, golden},
                               {"diff", "--by", "steps", path, golden},
-                              {"whatif", "--eager", "short*", path}};
+                              {"whatif", "--eager", "short*", path},
+                              {"whatif", "--sweep", path},
+                              {"help", "config"}};
     for (const Strings &table : tables) {
         for (const char *columns : {"80", "100", "120"})
             EXPECT_LE(Widest(At(columns, table).out), strtoul(columns, nullptr, 10))
@@ -70,6 +72,25 @@ TEST(Width, TablesFitTheTerminal) {
         EXPECT_EQ(At("x", table).out, At("120", table).out);
     }
     unlink(path.c_str());
+}
+
+TEST(Width, SentencesAreFoldedAndNotCut) {
+    for (const char *columns : {"60", "80"}) {
+        std::string page = At(columns, {"report", golden}).out;
+        for (const char *part :
+             {"\n  rule: an eager rule names it\n", "\n  cuEventRecord: an event is"})
+            EXPECT_TRUE(Has(page, part)) << page;
+        EXPECT_LE(Widest(page), 80u) << page;
+        // A command can be pasted: it is in one line.
+        EXPECT_TRUE(Has(page, "cusplice report --html page.html " + std::string(golden) + "\n"))
+            << page;
+    }
+}
+
+TEST(Width, ANameThatIsCutSaysSo) {
+    std::string path = MakeLarge();
+    std::string sweep = At("80", {"whatif", "--sweep", path}).out;
+    EXPECT_EQ(Count(sweep, "\nkernel_of_a_name_that.. "), 12u) << sweep;
 }
 
 TEST(Width, WhatIsLeftOutIsNamedAndWideHasIt) {
@@ -155,9 +176,9 @@ TEST(Summary, IsOnePageOfWhatItWasAndWhatToTry) {
           "one\n",
           "\nkernels that took most of the host's time, by their calls\n",
           "\n    3   0.0 %       2     2700          900  attention\n",
-          "\nwhat kept ops out of graphs\n",
-          "\n  3  14.3 %     2  rule           attention  an eager rule names it\n",
-          "\n  2   9.5 %     0  cuEventRecord  gemm       an event is recorded between launches\n",
+          "\nwhat kept ops out of graphs\n", "\n  3  14.3 %     2  rule           attention\n",
+          "\n  2   9.5 %     0  cuEventRecord  gemm\n", "\n  rule: an eager rule names it\n",
+          "\n  cuEventRecord: an event is recorded between launches\n",
           "\nwhat to try next\n  - rule: if it may be in graphs, take the rule out",
           "\n  - how long kernels run: record with --gpu-times\n",
           "cusplice whatif --sweep tests/golden/trace-v1.cst\n",
@@ -276,7 +297,7 @@ TEST(WhatIf, ShowsWhatChanged) {
     EXPECT_TRUE(Has(text, "(+0.0 %)")) << text;
     // Without a question: what there is.
     text = Says({"whatif", MakeLarge()});
-    EXPECT_EQ(text.find("With the settings of the recording a step takes "), 0u) << text;
+    EXPECT_EQ(text.find("With the settings of here a step takes "), 0u) << text;
     EXPECT_TRUE(Has(text, "\neager_by.") && !Has(text, "what if")) << text;
 }
 

@@ -235,7 +235,7 @@ TEST(RunTable, AReportFitsTheTerminal) {
                    CuspliceProgram()};
     pty.insert(pty.end(), run.begin(), run.end());
     EXPECT_EQ(RunProgram(pty).out, "cusplice: why (mode piecewise)\n"
-                                   "    1. 3 + 4 a kernel: many words about why, and\n"
+                                   "    1. 3 + 4  a kernel: many words about why, and\n"
                                    "      what is to be done of it\n");
 }
 

@@ -31,6 +31,8 @@ TEST(Html, ErrorsAreOneLine) {
     EXPECT_NE(ReadFile(page), "precious");
     EXPECT_TRUE(Has(Fails(2, {"report", "--html", page}), "TRACE is missing"));
     EXPECT_TRUE(Has(Fails(2, {"report", golden, "--html"}), "--html: FILE is missing"));
+    EXPECT_TRUE(Has(Fails(2, {"report", "--html", "--force", page, golden}),
+                    "--html: FILE is missing in front of --force"));
     EXPECT_TRUE(Has(Fails(2, {"report", "--html", page, "--forse", golden}), "is --force"));
     EXPECT_TRUE(Has(Fails(1, {"report", "--html", page + "2", "/nowhere.cst"}), "/nowhere.cst"));
     EXPECT_NE(access((page + "2").c_str(), F_OK), 0);

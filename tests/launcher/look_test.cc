@@ -93,7 +93,7 @@ TEST(Records, AreOpsOfTheirOwn) {
     std::string path = MakeRecorded("records.cst", true);
     EXPECT_EQ(Parse(Says({"info", "--json", path})).Number("kinds.record"), 1);
     EXPECT_EQ(Parse(Says({"info", "--json", path})).Number("kinds.copy"), 0);
-    EXPECT_TRUE(Has(Says({"info", path}), "0 memsets, 0 copies, 1 of records"));
+    EXPECT_TRUE(Has(Says({"info", path}), "0 memsets, 0 copies, 1 records of events"));
     sim::Json j = Report("kernels", path);
     std::string row = Row(j, "name", "cuEventRecord");
     EXPECT_EQ(j.text[row + "op"], "record");

@@ -57,7 +57,9 @@ TEST(RealLibrary, RulesThatMatchedNothingAreSaidOnceAndChangeNoStatus) {
         {{"-c", decode, "-c", mine}, ""}, // one of all matched
         {{"-c", mine}, "none of the 2 rules of " + mine + " matched a kernel"},
         {{"-c", mine, "-c", vllm},
-         "none of the 4 rules of " + vllm + " and other files matched a kernel"},
+         "none of the 4 rules of the files that -c or CUSPLICE_CONFIG names, with those that they "
+         "include, matched a kernel; the first is " +
+             vllm + ":2"},
         {{"-c", one},
          "eager = attention_decoder (" + one +
              ":2) matched no kernel; the nearest kernel is attention_decode"},

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "shim/api/api.h"
@@ -123,6 +124,38 @@ const char *const kVerbs[] = {"run",    "record", "info",   "dump",   "report", 
                               "import", "verify", "top",    "config", "cache",     "repair",
                               "rules",  "doctor", "demo"};
 
+// What a command prints on a terminal of 70 columns.
+std::string OnTerminal(const Strings &arguments) {
+    Strings command = {"/usr/bin/env",
+                       "-u",
+                       "LD_PRELOAD",
+                       "python3",
+                       "-c",
+                       "import fcntl,os,pty,struct,sys,termios\n"
+                       "pid, fd = pty.fork()\n"
+                       "if pid == 0:\n"
+                       "    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 70, 0, 0))\n"
+                       "    os.execv(sys.argv[1], sys.argv[1:])\n"
+                       "text = b''\n"
+                       "try:\n"
+                       "    while True:\n"
+                       "        text += os.read(fd, 4096)\n"
+                       "except OSError:\n"
+                       "    pass\n"
+                       "sys.stdout.write(text.decode().replace('\\r\\n', '\\n'))\n",
+                       CuspliceProgram()};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return RunProgram(command, {{"COLUMNS", "100"}}).out;
+}
+
+size_t Widest(const std::string &text) {
+    size_t widest = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+        widest = std::max(widest, line.size());
+    return widest;
+}
+
 // As wide as the terminal (COLUMNS, where there is none), and 110 columns at most.
 TEST(Verbs, HelpFitsTheTerminal) {
     for (const char *verb : kVerbs)
@@ -134,25 +167,29 @@ TEST(Verbs, HelpFitsTheTerminal) {
                 EXPECT_LE(line.size(), most) << verb << ": " << line;
             EXPECT_EQ(Cusplice({"help", verb}, {{"COLUMNS", columns}}).out, r.out);
         }
+    for (const char *columns : {"60", "80", ""}) {
+        std::string help = Cusplice({"--help"}, {{"COLUMNS", columns}}).out;
+        EXPECT_LE(Widest(help), *columns ? strtoul(columns, nullptr, 10) : 110) << help;
+    }
     // A terminal says itself how wide it is.
-    Result r =
-        RunProgram({"/usr/bin/env", "-u", "LD_PRELOAD", "python3", "-c",
-                    "import fcntl,os,pty,struct,sys,termios\n"
-                    "pid, fd = pty.fork()\n"
-                    "if pid == 0:\n"
-                    "    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 70, 0, 0))\n"
-                    "    os.execv(sys.argv[1], sys.argv[1:])\n"
-                    "text = b''\n"
-                    "try:\n"
-                    "    while True:\n"
-                    "        text += os.read(fd, 4096)\n"
-                    "except OSError:\n"
-                    "    pass\n"
-                    "print(max(len(line) for line in text.decode().splitlines()))\n",
-                    CuspliceProgram(), "replay", "--help"},
-                   {{"COLUMNS", "100"}});
-    EXPECT_LE(atoi(r.out.c_str()), 70) << r.out << r.err;
-    EXPECT_GT(atoi(r.out.c_str()), 60) << r.out << r.err;
+    std::string text = OnTerminal({"replay", "--help"});
+    EXPECT_LE(Widest(text), 70u) << text;
+    EXPECT_GT(Widest(text), 60u) << text;
+}
+
+// No word is parted, and a pipe gets one line.
+TEST(Verbs, MessagesAreFoldedOnATerminal) {
+    std::string bad = Write("folded.conf", "mode = peicewise\n");
+    std::string line = Cusplice({"config", "--check", bad}).err;
+    EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << line;
+    std::string text = OnTerminal({"config", "--check", bad}), joined;
+    EXPECT_GT(std::count(text.begin(), text.end(), '\n'), 1) << text;
+    EXPECT_TRUE(Has(text, "\n          ")) << text;
+    std::istringstream words(text);
+    for (std::string word; words >> word;)
+        joined += (joined.empty() ? "" : " ") + word;
+    EXPECT_EQ(joined + "\n", line);
+    EXPECT_EQ(OnTerminal({"info", "/nowhere"}), Cusplice({"info", "/nowhere"}).err);
 }
 
 // A prefix as packages make it: the launcher becomes the demo there, in the words of demo.py.

@@ -103,7 +103,7 @@ TEST(Progress, BenchSaysWhatItWrote) {
                          "--break=none", "--strategy=piecewise", "-o",          out + ".md",
                          "-o",           out + ".json",          "--svg",       out + ".svg",
                          trace};
-    Terminal terminal(Command(arguments), Env("dumb"), 200, 24);
+    Terminal terminal(Command(arguments), Env("dumb"), 1000, 24);
     EXPECT_EQ(terminal.Wait(), 0) << terminal.Raw();
     EXPECT_EQ(terminal.Raw(),
               "cusplice: wrote " + out + ".md, " + out + ".json, " + out + ".svg\r\n");

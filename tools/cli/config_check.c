@@ -10,6 +10,7 @@
 
 #include "shim/base/options.h"
 #include "tools/cli/config.h"
+#include "tools/cli/config_by.h"
 #include "tools/cli/config_name.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
@@ -185,12 +186,15 @@ static void json_check(const struct check *check) {
     cus_json_text(json, "file", check->path);
     cus_json_bool(json, "ok", check->wrong == 0);
     cus_json_open(json, "problems", '[');
+    char by[1200];
     for (unsigned i = 0; i < check->n; i++) {
         cus_json_open(json, NULL, '{');
         cus_json_text(json, "file", check->found[i].file);
         cus_json_integer(json, "line", check->found[i].line);
         cus_json_text(json, "text", check->found[i].text);
         cus_json_text(json, "nearest", check->found[i].nearest);
+        cli_config_by(check->found[i].file, by, sizeof by);
+        cus_json_text(json, "included_by", *by ? by : NULL);
         cus_json_bool(json, "notice", check->found[i].notice);
         cus_json_close(json, '}');
     }
@@ -217,6 +221,7 @@ int cli_config_check(const char *name, bool json) {
         return 1;
     memset(&check, 0, sizeof check);
     check.path = path;
+    cli_config_by_read(path);
     cus_config_read_named(path, false, check_setting, take_problem, &check);
     struct cus_rules *rules = cus_rules_load_file(path, take_problem, &check, NULL);
     for (unsigned i = 0; rules && cus_rules_get(rules, i); i++) {

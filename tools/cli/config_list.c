@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/base/options.h"
 #include "shim/plan/step_read.h"
 #include "tools/cli/config.h"
 #include "tools/cli/verb.h"
+#include "tools/cli/width.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/json.h"
 
@@ -114,13 +116,15 @@ static void print_setting(const struct cus_option_row *row, const char *value, c
     /* What the launcher offers would become the user's word in a file. */
     bool set =
         file && strcmp(file, CUS_CACHE_OFFERED) != 0 && strcmp(file, CUS_PRESETS_OFFERED) != 0;
-    clean_print(stdout, "# %s", file ? file : "built-in");
+    char place[16] = "";
+    bool usual = strcmp(value, row->value) == 0;
     if (line)
-        printf(":%d", line);
-    printf("; %s", allowed);
-    if (strcmp(value, row->value) != 0)
-        printf("; built-in: %s", *row->value ? row->value : "none");
-    clean_print(stdout, "\n");
+        snprintf(place, sizeof place, ":%d", line);
+    clean_comment(stdout, cli_terminal_width(STDOUT_FILENO), "%s%s; %s%s%s",
+                  file ? file : "built-in", place, allowed, usual ? "" : "; built-in: ",
+                  usual         ? ""
+                  : *row->value ? row->value
+                                : "none");
     clean_print(stdout, "%s%s = %s\n", set ? "" : "#", row->key, value);
 }
 
@@ -190,9 +194,14 @@ static void print_file(void *context, const char *path, const char *by, int line
     unsigned *n = context;
     if (!(*n)++)
         printf("# files, the later one stronger:\n");
+    const char *slash = by ? strrchr(by, '/') : NULL; /* a neighbour is named without its folder */
+    size_t folder = slash ? (size_t)(slash + 1 - by) : 0;
     clean_print(stdout, "#   %s", path);
     if (by)
-        clean_print(stdout, ", included by %s:%d", by, line);
+        clean_print(
+            stdout, ", included by %s:%d",
+            by + (strncmp(path, by, folder) == 0 && !strchr(path + folder, '/') ? folder : 0),
+            line);
     printf("\n");
 }
 

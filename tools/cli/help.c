@@ -139,6 +139,12 @@ static void put_usage(struct page *page, const char *synopsis) {
     putchar('\n');
 }
 
+void cli_print_filled(const char *text) {
+    struct page page = {.width = cli_width()};
+    page.width = page.width < WIDEST ? page.width : WIDEST;
+    put_text(&page, text, text + strlen(text));
+}
+
 void cli_print_help(const struct cli_verb *verb, const struct cli_option *const *tables) {
     struct page page = {.width = cli_width()};
     const char *options = strstr(verb->help, CLI_OPTIONS), *end = verb->help + strlen(verb->help);

@@ -208,12 +208,15 @@ static void put_fact(void *context, const char *key, size_t key_bytes, const cha
                                            {"steps", "[step] rules"},
                                            {"argv", "program"},
                                            {"exe", "file"},
-                                           {"build_id", "build id"}};
+                                           {"imported_from", "profile"}};
     static struct part part;
-    char name[KEY], first = *value >= '0' && *value <= '9' ? '0' : *value;
+    char name[KEY], label[KEY], first = *value >= '0' && *value <= '9' ? '0' : *value;
     char *text = strndup(value, value_bytes);
     take_key(key, key_bytes, name);
-    part = (struct part){.width = *(unsigned *)context, .name = name};
+    snprintf(label, sizeof label, "%s", name);
+    for (char *at = label; (at = strchr(at, '_'));)
+        *at = ' ';
+    part = (struct part){.width = *(unsigned *)context, .name = label};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i][0], name) == 0)
             part.name = names[i][1];
@@ -223,9 +226,13 @@ static void put_fact(void *context, const char *key, size_t key_bytes, const cha
             free(text);
             return;
         }
+    /* It is empty; nothing was left out; the verb says it in words. */
+    bool silent = !text || strcmp(text, "\"\"") == 0 ||
+                  (strstr(name, "_left_out") && strcmp(text, "0") == 0) ||
+                  strcmp(name, "imported") == 0;
     if (text && first == '{') {
         put_object(&part, text);
-    } else {
+    } else if (!silent) {
         look_unquote(value, value_bytes, part.text, sizeof part.text - 4);
         if (strlen(part.text) < value_bytes / 2)
             strcat(part.text, " ...");

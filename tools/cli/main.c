@@ -8,11 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/api/api.h"
 #include "shim/base/version.h"
 #include "tools/cli/commit.h"
+#include "tools/cli/config_by.h"
 #include "tools/cli/pages.h"
+#include "tools/cli/width.h"
 #include "tools/trace/budget.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/progress.h"
@@ -52,26 +55,37 @@ static bool is_about_memory(const char *text) {
 }
 
 void cli_say(const char *fmt, ...) {
-    char *text;
+    char *text = NULL, *whole = NULL;
     va_list args;
     progress_clear();
     va_start(args, fmt);
     int bytes = vasprintf(&text, fmt, args);
     va_end(args);
-    if (bytes < 0) {
+    if (bytes < 0 ||
+        asprintf(&whole, "%s%s", text, is_about_memory(text) ? budget_hint() : "") < 0) {
         fputs("cusplice: not enough memory\n", stderr);
+        free(bytes < 0 ? NULL : text);
         return;
     }
-    clean_print(stderr, "cusplice: %s%s\n", text, is_about_memory(text) ? budget_hint() : "");
+    const size_t head = strlen("cusplice: "), indent = strspn(whole, " ");
+    const unsigned width = cli_terminal_width(STDERR_FILENO);
+    if (width && head + clean_columns(whole) > width) { /* a pipe gets one line */
+        fprintf(stderr, "cusplice: %*s", (int)indent, "");
+        clean_fold(stderr, whole + indent, head + indent, head + indent, width);
+    } else {
+        clean_print(stderr, "cusplice: %s\n", whole);
+    }
+    free(whole);
     free(text);
 }
 
 void cli_problem(void *context, const struct cus_problem *problem) {
-    char text[1200];
+    char text[1200], by[1200];
     int *count = context;
     *count += !problem->notice;
     cus_problem_show(problem, text, sizeof text);
-    cli_say("%s", text);
+    cli_config_by(problem->file, by, sizeof by);
+    cli_say("%s%s%s", text, *by ? "; included by " : "", by);
 }
 
 /* The command itself, for its help and its page. */
@@ -104,14 +118,18 @@ static const struct cli_verb whole = {
 };
 
 static void print_help(void) {
-    printf("usage: cusplice %s\n\n%s\n\n", whole.synopsis, whole.help);
-    for (unsigned i = 0; i < VERBS; i++)
-        printf("  %-9s %s\n", verbs[i]->name, verbs[i]->summary);
-    printf("\n"
-           "  cusplice VERB --help says more; cusplice --version prints the version.\n"
-           "  cusplice help --man VERB | man -l - is its page. Completion: cusplice help "
-           "--completion bash, zsh or fish.\n"
-           "  The shortest way: cusplice run -- PROGRAM ARGS...\n");
+    char text[4096];
+    int used =
+        snprintf(text, sizeof text, "usage: cusplice %s\n\n%s\n\n", whole.synopsis, whole.help);
+    for (unsigned i = 0; i < VERBS && used < (int)sizeof text; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "  %-9s  %s\n", verbs[i]->name,
+                         verbs[i]->summary);
+    cli_print_filled(text);
+    cli_print_filled("\n"
+                     "  The shortest way: cusplice run -- PROGRAM ARGS...\n"
+                     "  cusplice VERB --help says more; cusplice --version prints the version.\n"
+                     "  cusplice help --man VERB | man -l - is a page of the manual;\n"
+                     "  cusplice help --completion bash, zsh or fish is for that shell.\n");
 }
 
 /* 13000 as 13.0. */

@@ -182,6 +182,14 @@ static bool refuse(const struct cli_verb *self, const struct reading *it, const 
     return false;
 }
 
+/* An option in the place of a value is hardly the value. `--html=--force` takes it as one. */
+static bool is_option(const struct reading *it, const char *word, const char *value) {
+    bool is = false;
+    for (int i = 0; i < it->n; i++)
+        is |= strncmp(value, "--", 2) == 0 && strcmp(value + 2, it->rows[i]->name) == 0;
+    return is && !strchr(word, '=');
+}
+
 /* One option that getopt_long found. `word`: the one that it stands in. False: wrong, which was
  * said, or help, and *helped. */
 static bool take(const struct cli_verb *self, const struct reading *it, int code, const char *word,
@@ -197,6 +205,10 @@ static bool take(const struct cli_verb *self, const struct reading *it, int code
         return refuse(self, it, word);
     if (missing) {
         cli_say("%s: %s is missing", word, row->value);
+        return false;
+    }
+    if (row->value && is_option(it, word, optarg)) {
+        cli_say("%s: %s is missing in front of %s", word, row->value, optarg);
         return false;
     }
     *helped = row == cli_option_help;

@@ -90,5 +90,7 @@ void cli_help_by(cli_help_fn *printer);
 /* The verb's help on stdout, as wide as the terminal: how it is called, then `help` with the
  * options of `tables` in place of CLI_OPTIONS. */
 void cli_print_help(const struct cli_verb *verb, const struct cli_option *const *tables);
+/* A text filled as such help is. */
+void cli_print_filled(const char *text);
 
 #endif

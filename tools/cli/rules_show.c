@@ -5,33 +5,17 @@
 #include "tools/cli/rules_found.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/trace/clean.h"
+#include "tools/trace/facts.h"
 
 /* Parts of the file, in this order. */
 enum { WAITS, GAINS, OTHERS, ALIKE, SECTIONS };
-enum { GAIN = 50 /* a rule is proposed where it saves one in so many */, WIDTH = 80 };
-
-/* Comments of one width, since the file is read in editors: each line of them begins with #. */
-__attribute__((format(printf, 2, 3))) static void comment(FILE *to, const char *format, ...) {
-    char text[1200], *lines = NULL, *rest, *line;
-    size_t bytes;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    FILE *folded = open_memstream(&lines, &bytes);
-    if (!folded)
-        return;
-    clean_fold(folded, text, 0, 2, WIDTH - 2);
-    if (fclose(folded) == 0)
-        for (rest = lines; (line = strsep(&rest, "\n")) && (*line || rest);)
-            fprintf(to, "# %s\n", line);
-    free(lines);
-}
+enum {
+    GAIN = 50 /* a rule is proposed where it saves one in so many */,
+    WIDTH = 80 /* since it is read in editors */
+};
 
 static bool gains(const struct rules_played *played, const struct rules_kernel *kernel) {
     return kernel->played && kernel->more_us * GAIN <= -played->baseline && kernel->more_us < -0.05;
@@ -64,7 +48,7 @@ static void print_kernel(FILE *to, const struct rules_played *played,
         snprintf(at, (size_t)(end - at), "; as a break %+.1f us of the host a step (%+.1f %%)",
                  kernel->more_us,
                  played->baseline > 0 ? 100 * kernel->more_us / played->baseline : 0);
-    comment(to, "%.120s: %s", kernel->base, facts);
+    clean_comment(to, WIDTH, "%.120s: %s", kernel->base, facts);
 }
 
 /* Playing is exact: where a rule makes no difference at all, the kernel is in no graph already. */
@@ -93,12 +77,12 @@ static void print_section(FILE *to, const struct rules_played *played,
             continue;
         if (!any) {
             fputs("\n", to);
-            comment(to, "%s", heads[which]);
+            clean_comment(to, WIDTH, "%s", heads[which]);
         }
         any = true;
         print_kernel(to, played, found, kernel);
         if (*kernel->waits)
-            comment(to, "it waits: %s", kernel->waits);
+            clean_comment(to, WIDTH, "it waits: %s", kernel->waits);
         print_rule(to, kernel, which == WAITS ? "never_defer" : "eager",
                    which == WAITS || which == GAINS);
     }
@@ -107,21 +91,27 @@ static void print_section(FILE *to, const struct rules_played *played,
 void rules_show(const struct look *look, const struct rules_found *found,
                 const struct rules_played *played, FILE *to) {
     clean_print(to, "# Proposed by cusplice rules for %.400s\n", look->trace->path);
-    comment(to,
-            "%u ops in %u steps; %.1f us of the host a step and %.1f %% of ops in graphs, as "
-            "recorded (cusplice whatif)",
-            look->model->n_ops, look->model->n_steps, played->baseline, played->share);
+    clean_comment(to, WIDTH,
+                  "%u ops in %u steps; %.1f us of the host a step and %.1f %% of ops in graphs, %s "
+                  "(cusplice whatif)",
+                  look->model->n_ops, look->model->n_steps, played->baseline, played->share,
+                  played->guessed ? "by the settings of here" : "as recorded");
+    if (facts_imported(look->facts))
+        clean_comment(to, WIDTH, "the trace is imported " FACTS_IMPORT);
     if (played->guessed)
-        comment(to,
-                "the trace does not say by which options it was recorded: taken are those of here");
+        clean_comment(
+            to, WIDTH,
+            "the trace does not say by which options it was recorded: taken are those of here");
     if (!found->gpu_ns)
-        comment(to,
-                "no GPU times (record --gpu-times): kernels stand by the number of their launches");
+        clean_comment(
+            to, WIDTH,
+            "no GPU times (record --gpu-times): kernels stand by the number of their launches");
     if (!found->presets)
-        comment(to,
-                "no presets are installed: kernels that wait for other GPUs are not known by name");
+        clean_comment(
+            to, WIDTH,
+            "no presets are installed: kernels that wait for other GPUs are not known by name");
     if (found->all > found->n)
-        comment(to, "%u kernels of %u are looked at", found->n, found->all);
+        clean_comment(to, WIDTH, "%u kernels of %u are looked at", found->n, found->all);
     fputs("[rules]\n", to);
     for (int section = 0; section < SECTIONS; section++)
         print_section(to, played, found, section);

@@ -148,12 +148,14 @@ static void put_lines(FILE *to, char *text, unsigned width) {
     char *line;
     while (text && (line = strsep(&text, "\n")) && (*line || text)) {
         size_t indent = strspn(line, " ");
+        const char *gap = strstr(line + indent, "  "); /* behind the numbers of a break */
+        size_t head = gap ? (size_t)(gap - line) + 2 : indent;
         if (clean_columns(line) <= width) {
             fprintf(to, "%s\n", line);
             continue;
         }
-        fprintf(to, "%*s", (int)indent, "");
-        clean_fold(to, line + indent, indent, indent + 2, width);
+        fprintf(to, "%.*s", (int)head, line);
+        clean_fold(to, line + head, head, indent + 2, width);
     }
 }
 

@@ -14,10 +14,22 @@
 #include "shim/base/process_rank.h"
 #include "tools/cli/screen.h"
 #include "tools/cli/verb.h"
+#include "tools/trace/clean.h"
 #include "tools/trace/json.h"
 
-/* How wide a window must be for the GPU, and for the launches so far. */
-enum { SHOWN = 64, WITH_GPU = 80, WIDE = 100 };
+enum { SHOWN = 64, BREAK_WANTED = 24 };
+
+enum { RANK, PID, GPU, PROGRAM, RATE, NOW, TOTAL, SO_FAR, COLUMNS };
+static const struct {
+    const char *head;
+    unsigned width; /* 0: as its texts are wide, up to PROGRAM_MOST */
+    bool text;      /* stands on the left */
+} columns[COLUMNS] = {{"rank", 0, false},      {"pid", 0, false},         {"GPU", 0, true},
+                      {"program", 0, true},    {"launches/s", 10, false}, {"graphs", 7, false},
+                      {"launches", 14, false}, {"so far", 7, false}};
+enum { PROGRAM_MOST = 15 /* as long as the kernel's names of programs */ };
+/* What goes, in this order, where the costliest break would have less room than it wants. */
+static const int spare[] = {TOTAL, GPU, RATE, RANK, SO_FAR};
 
 struct one {
     struct cli_top_found found;
@@ -104,49 +116,103 @@ static int compare(const void *a, const void *b) {
     return x->found.pid < y->found.pid ? -1 : x->found.pid > y->found.pid;
 }
 
-static void put_row(FILE *to, const struct one *one, unsigned columns) {
+static void cell(const struct one *one, int column, char *out, size_t bytes) {
     const struct cus_page_facts *facts = &one->page.facts;
     struct cli_top_rates rates = cli_top_rates(facts, &one->before);
-    double share = cli_top_share(facts->in_graphs, facts->ops);
-    char rank[16] = "-", now[2][32] = {"", ""};
-    if (rank_of(one) != UINT32_MAX)
-        snprintf(rank, sizeof rank, "%u", rank_of(one));
-    fprintf(to, "%6s %8ld  ", rank, one->found.pid);
-    if (columns >= WITH_GPU)
-        fprintf(to, "%-11.11s ", facts->gpu);
-    fprintf(to, "%-12.12s ", one->page.program);
-    if (!one->answered) {
-        fputs(CLI_RED "does not answer\n", to);
-        return;
+    *out = 0;
+    if (column == RANK && rank_of(one) != UINT32_MAX)
+        snprintf(out, bytes, "%u", rank_of(one));
+    else if (column == RANK)
+        snprintf(out, bytes, "-");
+    else if (column == PID)
+        snprintf(out, bytes, "%ld", one->found.pid);
+    else if (column == GPU)
+        snprintf(out, bytes, "%s", facts->gpu);
+    else if (column == PROGRAM)
+        snprintf(out, bytes, "%s", one->page.program);
+    else if (column == RATE && rates.seconds > 0)
+        snprintf(out, bytes, "%.0f", rates.ops);
+    else if (column == NOW && rates.seconds > 0)
+        snprintf(out, bytes, "%.1f %%", rates.share);
+    else if (column == TOTAL)
+        snprintf(out, bytes, "%llu", (unsigned long long)facts->ops);
+    else if (column == SO_FAR)
+        snprintf(out, bytes, "%.1f %%", cli_top_share(facts->in_graphs, facts->ops));
+}
+
+/* How wide each column is; 0: it is left out. */
+static void divide(unsigned window, unsigned width[COLUMNS]) {
+    char text[64];
+    unsigned sum = 0;
+    for (int column = 0; column < COLUMNS; column++) {
+        bool fixed = columns[column].width > 0;
+        width[column] = fixed ? columns[column].width : (unsigned)strlen(columns[column].head);
+        for (unsigned i = 0; i < n && !fixed; i++) {
+            cell(&ones[i], column, text, sizeof text);
+            size_t wide = clean_columns(text);
+            wide = wide < PROGRAM_MOST ? wide : PROGRAM_MOST;
+            width[column] = wide > width[column] ? (unsigned)wide : width[column];
+        }
+        sum += width[column] + 2;
     }
-    if (rates.seconds > 0) {
-        snprintf(now[0], sizeof now[0], "%.0f", rates.ops);
-        snprintf(now[1], sizeof now[1], "%.1f %%", rates.share);
+    bool ranked = false;
+    for (unsigned i = 0; i < n; i++)
+        ranked |= rank_of(&ones[i]) != UINT32_MAX;
+    for (unsigned i = ranked; i <= sizeof spare / sizeof *spare && sum + BREAK_WANTED > window;
+         i++) {
+        int column = i ? spare[i - 1] : RANK; /* which says nothing where there is none */
+        sum -= width[column] ? width[column] + 2 : 0;
+        width[column] = 0;
     }
-    fprintf(to, "%10s %s%8s%s ", now[0], cli_top_colour(rates.share), now[1], CLI_PLAIN);
-    if (columns >= WIDE)
-        fprintf(to, "%14llu ", (unsigned long long)facts->ops);
-    fprintf(to, "%s%6.1f %%%s", cli_top_colour(share), share, CLI_PLAIN);
+}
+
+static void put_cell(FILE *to, const char *text, unsigned width, bool left) {
+    size_t wide = clean_columns(text);
+    if (!left && wide < width)
+        fprintf(to, "%*s", (int)(width - wide), "");
+    clean_cell(to, text, left || wide > width ? width : wide);
+}
+
+static void put_row(FILE *to, const struct one *one, const unsigned width[COLUMNS]) {
+    const struct cus_page_facts *facts = &one->page.facts;
+    for (int column = 0; column < COLUMNS; column++) {
+        char text[256];
+        bool now = column == NOW;
+        if (column == RATE && !one->answered) {
+            fputs(CLI_RED "does not answer\n", to);
+            return;
+        }
+        if (!width[column])
+            continue;
+        cell(one, column, text, sizeof text);
+        if (now || column == SO_FAR)
+            fputs(cli_top_colour(now ? cli_top_rates(facts, &one->before).share
+                                     : cli_top_share(facts->in_graphs, facts->ops)),
+                  to);
+        put_cell(to, text, width[column], columns[column].text);
+        fputs(CLI_PLAIN "  ", to);
+    }
     if (facts->n_breaks)
-        fprintf(to, "  %s%s%s", facts->breaks[0].name, *facts->breaks[0].name ? ": " : "",
+        fprintf(to, "%s%s%s", facts->breaks[0].name, *facts->breaks[0].name ? ": " : "",
                 facts->breaks[0].what);
     putc('\n', to);
 }
 
 static void print_table(void) {
     FILE *to = cli_screen_frame();
-    unsigned columns = cli_screen_columns();
+    unsigned width[COLUMNS];
+    divide(cli_screen_columns(), width);
     fprintf(to, CLI_BOLD "cusplice top: %u process%s" CLI_PLAIN CLI_HINT "  q quits\n", n,
             n == 1 ? "" : "es");
-    fprintf(to, CLI_DIM "%6s %8s  ", "rank", "pid");
-    if (columns >= WITH_GPU)
-        fprintf(to, "%-11s ", "GPU");
-    fprintf(to, "%-12s %10s %8s ", "program", "launches/s", "graphs");
-    if (columns >= WIDE)
-        fprintf(to, "%14s ", "launches");
-    fprintf(to, "%8s  %s\n", "so far", "costliest break so far");
+    fputs(CLI_DIM, to);
+    for (int column = 0; column < COLUMNS; column++)
+        if (width[column]) {
+            put_cell(to, columns[column].head, width[column], columns[column].text);
+            fputs("  ", to);
+        }
+    fputs("costliest break\n", to);
     for (unsigned i = 0; i < n && i < SHOWN; i++)
-        put_row(to, &ones[i], columns);
+        put_row(to, &ones[i], width);
     if (n > SHOWN)
         fprintf(to, "and %u more\n", n - SHOWN);
     cli_screen_show();

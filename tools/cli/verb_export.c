@@ -16,6 +16,7 @@
 #include "tools/trace/budget.h"
 #include "tools/trace/dump.h"
 #include "tools/trace/export.h"
+#include "tools/trace/facts.h"
 #include "tools/trace/report.h"
 
 enum { EXIT_BAD = 2 };
@@ -222,6 +223,8 @@ static bool open_trace(const char *path, struct look *look) {
     if (look->trace->torn)
         cli_say("%s: %llu bytes at its end are torn and left out", path,
                 (unsigned long long)look->trace->torn);
+    if (facts_imported(look->facts))
+        cli_say("%s: it is imported " FACTS_IMPORT, path);
     return true;
 }
 

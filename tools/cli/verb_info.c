@@ -11,6 +11,7 @@
 #include "tools/cli/trace_args.h"
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
+#include "tools/trace/facts.h"
 #include "tools/trace/json.h"
 
 static const char help[] = "What recorded the trace, how long it is, its streams, threads and "
@@ -188,6 +189,8 @@ static void print_problems(const struct look *look) {
 static void print_counts(const struct look *look, const struct counts *counts, unsigned width) {
     const struct cst_trace *trace = look->trace;
     const struct model *model = look->model;
+    if (facts_imported(look->facts))
+        cli_info_line(width, "imported", "%s", FACTS_IMPORT);
     cli_info_line(width, "ops",
                   "%u: %" PRIu64 " in graphs (%.1f %%), %" PRIu64 " eager, %" PRIu64
                   " flushed, %" PRIu64 " open",
@@ -205,8 +208,8 @@ static void print_counts(const struct look *look, const struct counts *counts, u
     print_replay(trace, width);
     cli_info_line(
         width, "kinds",
-        "%u kernels (%u opaque, %u cooperative), %u memsets, %u copies, %u of records, %u "
-        "of waits",
+        "%u kernels (%u opaque, %u cooperative), %u memsets, %u copies, %u records of events, "
+        "%u waits for events",
         counts->kinds[CST_OP_LAUNCH], counts->opaque_kernels, counts->cooperative,
         counts->kinds[CST_OP_MEMSET], counts->kinds[CST_OP_COPY], counts->kinds[CST_OP_RECORD],
         counts->kinds[CST_OP_WAIT]);

@@ -181,8 +181,7 @@ const struct cli_verb cli_verb_report = {
         "[--wide] [--format table|csv|json|md] [-o FILE] TRACE\n"
         "cusplice report [--sort FIELD] [--fields A,B] [--top N] [--format F] [-o FILE] FOLDER\n"
         "cusplice report --html FILE [--force] [--names FORM] TRACE",
-    .summary =
-        "what is in a trace: a page, or a table of kernels, segments, cache, breaks, coverage",
+    .summary = "what is in a trace: a page, a table, or a page for a browser",
     .help = help,
     .run = run,
     .page =

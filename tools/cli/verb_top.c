@@ -92,10 +92,19 @@ typedef unsigned long long ull;
 static void put_breaks(FILE *to, const struct cus_page_facts *facts) {
     fprintf(to, "breaks so far (launches issued one by one + runs of graphs ended):%s\n",
             facts->n_breaks ? "" : " none");
+    int launches = 0, runs = 0; /* how many digits they have */
     for (unsigned i = 0; i < facts->n_breaks; i++) {
         const struct cus_page_break *one = &facts->breaks[i];
-        fprintf(to, "  %llu + %llu  " CLI_BOLD "%s" CLI_PLAIN "%s%s\n", (ull)one->launches,
-                (ull)one->runs, one->name, *one->name ? ": " : "", one->what);
+        int digits = snprintf(NULL, 0, "%llu", (ull)one->launches);
+        launches = digits > launches ? digits : launches;
+        digits = snprintf(NULL, 0, "%llu", (ull)one->runs);
+        runs = digits > runs ? digits : runs;
+    }
+    for (unsigned i = 0; i < facts->n_breaks; i++) {
+        const struct cus_page_break *one = &facts->breaks[i];
+        fprintf(to, "  %*llu + %-*llu  " CLI_BOLD "%s" CLI_PLAIN "%s%s\n", launches,
+                (ull)one->launches, runs, (ull)one->runs, one->name, *one->name ? ": " : "",
+                one->what);
     }
     if (facts->more_breaks)
         fprintf(to, "  and %u more\n", facts->more_breaks);
@@ -119,9 +128,8 @@ static void put_figures(FILE *to, const struct view *view) {
             cli_top_colour(share), share);
     fprintf(to, "%-16s%11s%13llu\n", "graph launches", now[2], (ull)facts->graph_launches);
     if (facts->launch_ns && facts->graph_ns)
-        fprintf(to, "%-16s%11s%11.3f s  (estimate: %llu ns a launch, %llu ns a graph launch)\n",
-                "host time saved", now[3],
-                cli_top_saved(facts, facts->in_graphs, facts->graph_launches),
+        fprintf(to, "%-16s%11s%11.3f s  (%llu ns a launch, %llu a graph)\n", "host time saved",
+                now[3], cli_top_saved(facts, facts->in_graphs, facts->graph_launches),
                 (ull)facts->launch_ns, (ull)facts->graph_ns);
     else
         fprintf(to, "%-16s%11s%13s\n", "host time saved", "", "not known yet");

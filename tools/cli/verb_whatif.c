@@ -14,6 +14,7 @@
 #include "tools/cli/trust.h"
 #include "tools/cli/whatif.h"
 #include "tools/trace/budget.h"
+#include "tools/trace/facts.h"
 #include "tools/trace/progress.h"
 #include "tools/whatif/facts.h"
 #include "tools/whatif/run.h"
@@ -196,6 +197,9 @@ static bool find_out(struct whatif_found *found, struct whatif_kernel *kernels) 
         .eager = *asked.settings.eager ? asked.settings.eager : NULL,
         .timing = &found->known.timing,
     };
+    char *facts = facts_line(found->trace->facts);
+    found->imported = facts && facts_imported(facts);
+    free(facts);
     found->no_options = !recorded;
     found->guessed_rules &= recorded != NULL;
     found->asked = config || asked.settings.n || *asked.settings.eager;

@@ -45,7 +45,7 @@ struct whatif_found {
     bool asked;                 /* there is a hypothesis */
     struct whatif_try *tries;   /* of a sweep, cheapest first */
     uint32_t n_tries, kernels;
-    bool no_options, guessed_rules;
+    bool no_options, guessed_rules, imported;
     uint64_t from; /* the first step that was recorded */
 };
 

@@ -10,9 +10,10 @@
 #include "shim/api/api.h"
 #include "shim/base/options.h"
 #include "shim/stats/tally.h"
-#include "tools/cli/width.h"
 #include "tools/cli/whatif.h"
+#include "tools/cli/width.h"
 #include "tools/trace/clean.h"
+#include "tools/trace/facts.h"
 #include "tools/trace/json.h"
 
 enum { COLUMNS = 3, NOTES = 12, ROWS = 99 };
@@ -117,6 +118,8 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
              "recorded from step %" PRIu64
              " on: the engine begins to learn there, as it does at the start of a program",
              found->from);
+    if (found->imported)
+        note(notes, "the trace is imported " FACTS_IMPORT);
     if (found->no_options)
         note(notes, "the trace does not say by which options it was recorded: the baseline has "
                     "those of here and now (cusplice config --list)");
@@ -138,7 +141,8 @@ static void gather_notes(const struct whatif_found *found, struct notes *notes) 
              "%" PRIu64 " times the trace does not say what memory an address is: taken for what "
              "the call is meant for",
              played->asked.assumed);
-    if (found->recorded.in_graphs != played->counters.in_graphs && !trace->lost_records)
+    if (!found->imported && found->recorded.in_graphs != played->counters.in_graphs &&
+        !trace->lost_records)
         note(notes, "the baseline differs from what was recorded: sizes of graphs follow the pace "
                     "of the host, which was another one, or the settings are others");
     note_times(found, notes);
@@ -337,9 +341,9 @@ static void show_answer(const struct whatif_found *found, unsigned width) {
                  share_of(before));
     else
         snprintf(text, sizeof text,
-                 "With the settings of the recording a step takes %.1f us, with %.1f %% of all ops "
+                 "With the settings of %s a step takes %.1f us, with %.1f %% of all ops "
                  "in graphs. --eager, --mode, --set, -c and --sweep ask for others.",
-                 step, share_of(before));
+                 found->no_options ? "here" : "the recording", step, share_of(before));
     clean_fold(stdout, text, 0, 0, width);
 }
 
@@ -380,15 +384,15 @@ static void print_md(const char *before, const char *text, const char *behind) {
 static void show_tries(const struct whatif_found *found, enum table_format format, unsigned width) {
     const struct whatif_played *before = found->asked ? &found->hypothesis : &found->baseline;
     double host = host_us(found, before);
-    unsigned name = width >= 111 ? 40 : width > 90 ? width - 71 : 19; /* the numbers take 71 */
+    unsigned name = width >= 97 ? 40 : width > 73 ? width - 57 : 16; /* the numbers take 57 */
     if (format == TABLE_CSV)
         printf("kernel,calls,runs,graph_launches,in_graphs,host_us_per_step,change_us\n");
     else if (format == TABLE_MD)
         printf("\n| kernel as a break | calls | runs | graph launches | in graphs | host us a "
                "step | change |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
     else
-        printf("\n%-*s %10s %10s %14s %10s %12s %8s\n", (int)name, "kernel as a break", "calls",
-               "runs", "graph launches", "in graphs", "host us/step", "change");
+        printf("\n%-*s %8s %8s %8s %9s %10s %8s\n", (int)name, "as a break", "calls", "runs",
+               "graphs", "in graphs", "us a step", "change");
     for (uint32_t i = 0; i < found->n_tries; i++) {
         const struct whatif_try *it = &found->tries[i];
         const struct cus_counters *c = &it->played.counters;
@@ -402,7 +406,7 @@ static void show_tries(const struct whatif_found *found, enum table_format forma
         printf(format == TABLE_CSV ? ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.1f,%.1f\n"
                : format == TABLE_MD
                    ? " %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %" PRIu64 " | %.1f | %+.1f |\n"
-                   : " %10" PRIu64 " %10" PRIu64 " %14" PRIu64 " %10" PRIu64 " %12.1f %+8.1f\n",
+                   : " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9" PRIu64 " %10.1f %+8.1f\n",
                it->kernel->calls, c->runs, c->graph_launches, c->in_graphs, now, now - host);
     }
     if (found->kernels > found->n_tries && format != TABLE_CSV)
@@ -574,7 +578,7 @@ void cli_whatif_show(const struct whatif_found *found, enum table_format format,
         show_rows(found, &rows, format);
     }
     if (found->tries)
-        show_tries(found, format, all ? 111 : cli_width());
+        show_tries(found, format, all ? 97 : cli_width());
     if (format == TABLE_CSV)
         return;
     putchar('\n');

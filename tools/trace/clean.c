@@ -76,12 +76,12 @@ size_t clean_columns(const char *text) {
 }
 
 void clean_cell(FILE *to, const char *text, size_t columns) {
-    size_t used = 0;
-    while (*text && used + clean_next(text).columns <= columns) {
+    size_t used = 0, cut = columns > 2 && clean_columns(text) > columns ? 2 : 0;
+    while (*text && used + clean_next(text).columns <= columns - cut) {
         used += clean_next(text).columns;
         text = put(to, text);
     }
-    fprintf(to, "%*s", (int)(columns - used), "");
+    fprintf(to, "%s%*s", cut ? ".." : "", (int)(columns - cut - used), "");
 }
 
 /* How many bytes of the text are one word, and how many columns they fill. */
@@ -99,7 +99,8 @@ void clean_fold(FILE *to, const char *text, size_t at, size_t indent, size_t wid
     bool first = true; /* in its line */
     for (text += strspn(text, " "); *text;) {
         size_t columns, bytes = word(text, &columns);
-        if (!first && width && at + 1 + columns > width) {
+        /* A word that no line has room for stays where it is. */
+        if (!first && width && at + 1 + columns > width && indent + columns <= width) {
             fprintf(to, "\n%*s", (int)indent, "");
             at = indent;
             first = true;
@@ -113,6 +114,23 @@ void clean_fold(FILE *to, const char *text, size_t at, size_t indent, size_t wid
         text += strspn(text, " ");
     }
     putc('\n', to);
+}
+
+void clean_comment(FILE *to, size_t width, const char *format, ...) {
+    char text[8192], *lines = NULL, *rest, *line;
+    size_t bytes;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    FILE *folded = open_memstream(&lines, &bytes);
+    if (!folded)
+        return;
+    clean_fold(folded, text, 0, 2, width > 2 ? width - 2 : width);
+    if (fclose(folded) == 0)
+        for (rest = lines; (line = strsep(&rest, "\n")) && (*line || rest);)
+            fprintf(to, "# %s\n", line);
+    free(lines);
 }
 
 void clean_vprint(FILE *to, const char *format, va_list args) {

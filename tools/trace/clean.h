@@ -32,11 +32,14 @@ struct clean_character clean_next(const char *at);
 void clean_text(FILE *to, const char *text);
 /* How many columns clean_text fills. */
 size_t clean_columns(const char *text);
-/* Cut to so many columns, or filled up with blanks. */
+/* Cut to so many columns, the last two being `..`, or filled up with blanks. */
 void clean_cell(FILE *to, const char *text, size_t columns);
 /* The text in lines of `width` columns (0: no bound), folded between words. The first begins at
- * column `at`, the others at `indent`; each ends. */
+ * column `at`, the others at `indent`; each ends. No word is parted. */
 void clean_fold(FILE *to, const char *text, size_t at, size_t indent, size_t width);
+/* printf of a comment: the same, each line behind "# ". */
+void clean_comment(FILE *to, size_t width, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* printf of one line or a part of it: only newlines at the end of `format` end it, whatever the
  * arguments hold. */
 void clean_print(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));

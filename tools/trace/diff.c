@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/trace/diff.h"
+#include "tools/trace/facts.h"
 #include "tools/trace/report.h"
 
 #define XXH_INLINE_ALL
@@ -86,18 +87,12 @@ static void take_names(const struct look *a, struct occurrence *x, size_t *n, co
     take_common(a, x, n, y, m, pairs);
 }
 
-static bool is_import(const struct look *look) {
-    char text[8];
-    look_fact(look, "imported", text, sizeof text);
-    return strcmp(text, "true") == 0;
-}
-
 static void align_all(const struct look *a, struct occurrence *x, const struct look *b,
                       struct occurrence *y, struct diff_pairs *pairs) {
     size_t n = a->model->n_steps, m = b->model->n_steps, by_signatures;
     take_common(a, x, &n, y, &m, pairs);
     by_signatures = pairs->n;
-    if (!by_signatures || is_import(a) || is_import(b))
+    if (!by_signatures || facts_imported(a->facts) || facts_imported(b->facts))
         take_names(a, x, &n, b, y, &m, pairs);
     pairs->aligned = pairs->n;
     pairs->by_names = pairs->n - by_signatures;
@@ -168,6 +163,14 @@ static void notes(const struct look *a, const struct look *b, const struct diff_
     table_note_number(table, "steps_only_b", (int64_t)(b->model->n_steps - pairs->aligned));
     if (!pairs->aligned)
         note_none(a, b, table);
+    if (facts_imported(a->facts) || facts_imported(b->facts)) {
+        char text[256];
+        snprintf(text, sizeof text, "%s imported " FACTS_IMPORT,
+                 !facts_imported(b->facts)   ? "A is"
+                 : !facts_imported(a->facts) ? "B is"
+                                             : "A and B are");
+        table_note(table, "imported", text);
+    }
     if (a->trace->lost_records || b->trace->lost_records)
         table_note(table, "lost", "records were lost: see cusplice info");
 }

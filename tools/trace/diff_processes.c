@@ -84,6 +84,7 @@ static void add_side(const struct look *look, unsigned side, union table_value *
     row[TRACE_A + side].text = table_keep(table, slash ? slash + 1 : trace->path);
     report_program(look, program, sizeof program);
     row[PROGRAM].text = table_keep(table, program);
+    look_note_imported(look, table);
 }
 
 void diff_processes_add(const struct look *a, const struct look *b, struct table *table) {

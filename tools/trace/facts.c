@@ -209,3 +209,15 @@ void facts_each(const char *line, facts_fn *tell, void *context) {
         tell(context, key, key_bytes, from, (size_t)(s.at - from));
     }
 }
+
+static void take_imported(void *context, const char *key, size_t key_bytes, const char *value,
+                          size_t value_bytes) {
+    if (key_bytes == 10 && memcmp(key, "\"imported\"", 10) == 0)
+        *(bool *)context = value_bytes == 4 && memcmp(value, "true", 4) == 0;
+}
+
+bool facts_imported(const char *line) {
+    bool imported = false;
+    facts_each(line, take_imported, &imported);
+    return imported;
+}

@@ -5,6 +5,7 @@
 #ifndef CUSPLICE_TOOLS_TRACE_FACTS_H
 #define CUSPLICE_TOOLS_TRACE_FACTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The object without the space between its parts, on one line; the caller frees it. NULL where it
@@ -17,5 +18,10 @@ char *facts_line(const char *facts);
 typedef void facts_fn(void *context, const char *key, size_t key_bytes, const char *value,
                       size_t value_bytes);
 void facts_each(const char *line, facts_fn *tell, void *context);
+
+/* Does such an object say that cusplice import made the trace? FACTS_IMPORT: what the trace then
+ * lacks, behind "imported". */
+bool facts_imported(const char *line);
+#define FACTS_IMPORT "from a profile, which says nothing of graphs"
 
 #endif

@@ -11,6 +11,7 @@
 #include "shim/base/options.h"
 #include "shim/stats/tally.h"
 #include "tools/trace/beside.h"
+#include "tools/trace/facts.h"
 #include "tools/trace/json.h"
 #include "tools/trace/page.inc" /* page_html, page_css, page_js: each ends with a NUL */
 #include "tools/trace/report.h"
@@ -101,6 +102,8 @@ static bool put_totals(FILE *to, const struct look *look, const void *context) {
     cus_json_integer(&json, "lost_ops", (int64_t)trace->lost_ops);
     cus_json_integer(&json, "torn_bytes", (int64_t)trace->torn);
     cus_json_bool(&json, "closed", trace->closed);
+    if (facts_imported(look->facts))
+        cus_json_text(&json, "imported", FACTS_IMPORT);
     cus_json_integer(&json, "duration_ns", (int64_t)(trace->end_ns - trace->begin_ns));
     cus_json_close(&json, '}');
     return true;

@@ -209,6 +209,8 @@ void look_notes(const struct look *look, struct table *table) {
     look_fact(look, "gpu", text, sizeof text);
     if (*text)
         table_note(table, "gpu", text);
+    if (facts_imported(look->facts))
+        table_note(table, "imported", FACTS_IMPORT);
     table_note_number(table, "ops", model->n_ops);
     table_note_number(table, "in_graphs", (int64_t)model->in_graphs);
     table_note_number(table, "eager", (int64_t)model->eager);
@@ -225,4 +227,12 @@ void look_notes(const struct look *look, struct table *table) {
         table_note(table, "incomplete", "the recording did not end in good order");
     if (trace->torn)
         table_note_number(table, "torn_bytes", (int64_t)trace->torn);
+}
+
+void look_note_imported(const struct look *look, struct table *table) {
+    const char *path = look->trace->path, *slash = strrchr(path, '/');
+    char text[400];
+    snprintf(text, sizeof text, "%.255s is imported " FACTS_IMPORT, slash ? slash + 1 : path);
+    if (facts_imported(look->facts))
+        table_note(table, "imported", text);
 }

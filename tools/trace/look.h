@@ -59,6 +59,9 @@ double look_share(uint64_t part, uint64_t whole);
 /* Where the numbers come from: file, program, length, ops, what is missing. */
 void look_notes(const struct look *look, struct table *table);
 
+/* In a table of several traces: that this one is imported, if it is. */
+void look_note_imported(const struct look *look, struct table *table);
+
 /* A member of the facts: a text without its quotes, an array's texts with spaces between, else as
  * JSON. "" where there is none. */
 void look_fact(const struct look *look, const char *key, char *out, size_t bytes);

@@ -87,6 +87,7 @@ class Page {
         const warn = (text) => document.getElementById("warnings").append(element("p", text, "warning"));
         if (t.lost_records)
             warn(`${count(t.lost_records)} records found no room and are missing, ${count(t.lost_ops)} ops among them: the numbers are too small.`);
+        if (t.imported) warn(`The trace is imported ${t.imported}.`);
         if (!t.closed) warn("The recording did not end in good order: the end is missing.");
         if (t.torn_bytes) warn(`${count(t.torn_bytes)} bytes at the end of the file are torn and left out.`);
         if (t.open) warn(`${count(t.open)} ${t.open === 1 ? "op is" : "ops are"} deferred when the trace ends.`);
@@ -115,6 +116,8 @@ class Page {
         add("executable", facts.exe);
         add("GPU", facts.gpu);
         add("driver", typeof facts.driver === "number" ? `CUDA ${Math.floor(facts.driver / 1000)}.${Math.floor((facts.driver % 1000) / 10)}` : facts.driver);
+        const capability = facts.compute_capability;
+        add("GPU capability", typeof capability === "number" ? (capability / 10).toFixed(1) : capability);
         add("date", this.date());
         add("trace", `${this.d.facts.trace} (format ${this.d.facts.version}${facts.cusplice ? ", cusplice " + text(facts.cusplice) : ""})`);
         add("streams, threads", `${t.streams}, ${t.threads}`);
@@ -125,8 +128,8 @@ class Page {
         add("options", changed.length ? changed.join(", ") : facts.options ? "as built in" : undefined);
         if (Array.isArray(facts.rules) && facts.rules.length)
             add("rules", facts.rules.map((rule) => (rule && rule.policy ? `${rule.policy} = ${rule.pattern}` : text(rule))).join(", "));
-        const shown = ["argv", "exe", "gpu", "driver", "cusplice", "options", "rules", "clock"];
-        for (const key of Object.keys(facts)) if (!shown.includes(key)) add(key, facts[key]);
+        const shown = ["argv", "exe", "gpu", "driver", "cusplice", "options", "rules", "clock", "compute_capability", "imported"];
+        for (const key of Object.keys(facts)) if (!shown.includes(key)) add(key.replace(/_/g, " "), facts[key]);
     }
 
     legend(id, counts) {

@@ -11,13 +11,23 @@ function element(tag, text, className) {
     return made;
 }
 
+const SCALES = { ns: [1000, ["ns", "\u00b5s", "ms", "s"]], bytes: [1024, ["B", "KiB", "MiB", "GiB"]] };
+
+// One unit for a column, as in the tables of cusplice report: the largest value has five digits at
+// most. [1, ""]: its values have none.
+function scaleOf(values, unit) {
+    const [base, names] = SCALES[unit] || [1, [""]];
+    let most = values.reduce((most, value) => Math.max(most, Math.abs(value || 0)), 0), at = 0;
+    for (; at < names.length - 1 && most >= 100000; at++) most /= base;
+    return [base ** at, names[at]];
+}
+
 // null: not known.
-function cellText(value, unit) {
+function cellText(value, unit, scale) {
     if (value === null) return "\u2013";
     if (unit === "count") return count(value);
     if (unit === "percent") return value.toFixed(1) + "\u2009%";
-    if (unit === "ns") return time(value);
-    if (unit === "bytes") return bytesText(value);
+    if (unit in SCALES) return scale === 1 ? count(value) : (value / scale).toFixed(1);
     return value;
 }
 
@@ -31,6 +41,8 @@ class Table {
         this.all = source.all;
         this.click = click;
         this.limit = ROWS;
+        const values = (key) => this.rows.map((row) => row[key]);
+        this.scales = new Map(this.columns.map(([key, unit]) => [key, scaleOf(values(key), unit)]));
         this.query = "";
         this.sort = null; // as the report sorted it
         this.down = true;
@@ -55,7 +67,8 @@ class Table {
         const row = element("tr");
         for (const [key, unit] of this.columns) {
             const cell = element("th", undefined, unit === "text" ? "text" : "");
-            const button = element("button", key.replace(/_ns$/, "").replace(/_/g, " "));
+            const name = key.replace(/_ns$/, "").replace(/_/g, " ") + " " + this.scales.get(key)[1];
+            const button = element("button", name.trim());
             button.type = "button";
             button.dataset.key = key;
             button.addEventListener("click", () => {
@@ -89,7 +102,7 @@ class Table {
             const line = element("tr", undefined, this.click ? "link" : "");
             for (const [key, unit] of this.columns) {
                 const cell = element("td", undefined, classes.get(key));
-                cell.append(element("span", cellText(row[key], unit)));
+                cell.append(element("span", cellText(row[key], unit, this.scales.get(key)[0])));
                 cell.title = row[key] === null ? "not known" : unit === "ns" ? count(row[key]) + " ns" : String(row[key]);
                 line.append(cell);
             }

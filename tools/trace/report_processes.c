@@ -88,6 +88,7 @@ void report_processes_add(const struct look *look, struct table *table) {
     row[BREAK].text = table_keep(table, text);
     const char *slash = strrchr(trace->path, '/');
     row[TRACE].text = table_keep(table, slash ? slash + 1 : trace->path);
+    look_note_imported(look, table);
 }
 
 void report_processes_end(struct table *table) {

@@ -137,7 +137,7 @@ void summary_fill(const struct look *look, struct table *kernels, struct table *
     table_init(breaks, "breaks", columns, COLUMNS, "ops");
     breaks->spare = "advice,runs";
     breaks->failed = report.failed;
-    if (!report.failed)
+    if (!report.failed && !facts_imported(look->facts))
         fill_breaks(look, &report, breaks);
     table_free(&report);
 }
@@ -179,6 +179,12 @@ static void put_head(const struct look *look, unsigned width, FILE *to) {
              *argv ? argv : "a program that the trace does not name", *gpu ? ", on " : "", gpu,
              *mode ? ", in mode " : "", mode, trace->lost_records ? "; records were lost" : "");
     put_line(to, text, width);
+    if (facts_imported(look->facts)) {
+        snprintf(text, sizeof text, "%u ops in %u steps, imported " FACTS_IMPORT, model->n_ops,
+                 model->n_steps);
+        put_line(to, text, width);
+        return;
+    }
     snprintf(text, sizeof text,
              "%.1f %% of %u ops went into graphs: %" PRIu64 " graph launches in %u steps",
              look_share(model->in_graphs, model->n_ops), model->n_ops, model->graph_launches,
@@ -193,6 +199,17 @@ static void put_head(const struct look *look, unsigned width, FILE *to) {
         fprintf(to, "  %" PRIu64 " ops were still deferred when the trace ended\n", model->open);
 }
 
+/* What the reasons of the table mean; a line has no room for that. */
+static void put_reasons(const struct table *breaks, unsigned width, FILE *to) {
+    char text[400];
+    for (size_t i = 0; i < breaks->n_rows; i++) {
+        const union table_value *row = breaks->values + i * breaks->n_columns;
+        snprintf(text, sizeof text, "%s: %s", row[REASON].text, row[WHAT].text);
+        if (*row[WHAT].text)
+            put_line(to, text, width);
+    }
+}
+
 static void put_item(FILE *to, const char *text, unsigned width) {
     fputs("  - ", to);
     clean_fold(to, text, 4, 4, width);
@@ -203,7 +220,12 @@ static void put_command(const char *what, const char *command, const struct look
                         unsigned width, FILE *to) {
     char text[5000];
     snprintf(text, sizeof text, "%s: %s %s", what, command, look->trace->path);
-    put_item(to, text, width);
+    if (!width || 4 + clean_columns(text) <= width) {
+        put_item(to, text, width);
+        return;
+    }
+    clean_print(to, "  - %s:\n", what); /* a command that was folded could not be pasted */
+    clean_print(to, "      %s %s\n", command, look->trace->path);
 }
 
 static void put_next(const struct look *look, const struct table *breaks, unsigned width,
@@ -217,10 +239,12 @@ static void put_next(const struct look *look, const struct table *breaks, unsign
         snprintf(text, sizeof text, "%s: %s", row[REASON].text, row[ADVICE].text);
         put_item(to, text, width);
     }
-    if (breaks->n_rows)
+    if (facts_imported(look->facts))
+        put_command("what of it would go into graphs", "cusplice whatif", look, width, to);
+    if (breaks->n_rows || facts_imported(look->facts))
         put_command("what each kernel costs as a break", "cusplice whatif --sweep", look, width,
                     to);
-    if (!look->model->gpu_known)
+    if (!look->model->gpu_known && !facts_imported(look->facts))
         put_item(to, "how long kernels run: record with --gpu-times", width);
     put_command("all kernels (or segments, cache, breaks, coverage)", "cusplice report kernels",
                 look, width, to);
@@ -230,10 +254,14 @@ static void put_next(const struct look *look, const struct table *breaks, unsign
 void summary_print(const struct look *look, struct table *kernels, struct table *breaks,
                    const struct table_view *view, FILE *to) {
     struct table_view few = *view, all = {.width = view->width};
-    const char *gpu = look->model->gpu_known ? "calls,share,breaks,gpu_ns,host_ns,name" : NULL;
-    if (!few.fields)
-        few.fields = gpu ? gpu : "calls,share,breaks,host_ns,host_avg_ns,name";
-    all.fields = "ops,share,runs,reason,kernel,what";
+    bool gpu = look->model->gpu_known, graphs = !facts_imported(look->facts);
+    if (!few.fields && gpu)
+        few.fields =
+            graphs ? "calls,share,breaks,gpu_ns,host_ns,name" : "calls,gpu_ns,host_ns,name";
+    else if (!few.fields)
+        few.fields = graphs ? "calls,share,breaks,host_ns,host_avg_ns,name"
+                            : "calls,host_ns,host_avg_ns,name";
+    all.fields = "ops,share,runs,reason,kernel";
     put_head(look, view->width, to);
     kernels->n_notes = 0; /* that is the head */
     kernels->also = NULL;
@@ -243,6 +271,7 @@ void summary_print(const struct look *look, struct table *kernels, struct table 
     if (breaks->n_rows) {
         fputs("\nwhat kept ops out of graphs\n", to);
         table_print(breaks, &all, to);
+        put_reasons(breaks, view->width, to);
     }
     put_next(look, breaks, view->width, to);
 }

@@ -336,29 +336,18 @@ static void cell(const struct printing *p, size_t row, unsigned i, char human[HU
         table_human(column(p, i)->unit, value, human, HUMAN);
 }
 
-/* A text that is too long ends in two dots. `fill`: blanks fill up what is left. */
-static void put_text(FILE *to, const char *text, size_t width, bool fill) {
-    if (clean_columns(text) > width && width > 2) {
-        clean_cell(to, text, width - 2);
-        fputs("..", to);
-    } else if (fill) {
-        clean_cell(to, text, width);
-    } else {
-        clean_text(to, text);
-    }
-}
-
 static void print_notes(const struct printing *p, bool md) {
     for (unsigned i = 0; i < p->table->n_notes; i++) {
         const struct table_note *note = &p->table->notes[i];
-        size_t bytes = strlen(note->key) + 4;
-        fprintf(p->to, "%c %s: ", md ? '-' : '#', note->key);
-        if (note->text && md)
-            clean_md(p->to, note->text);
-        else if (note->text)
-            put_text(p->to, note->text, p->width > bytes ? p->width - bytes : SIZE_MAX, false);
-        else
-            fprintf(p->to, "%" PRId64, note->number);
+        char number[HUMAN];
+        snprintf(number, sizeof number, "%" PRId64, note->number);
+        const char *text = note->text ? note->text : number;
+        if (!md) {
+            clean_comment(p->to, p->width, "%s: %s", note->key, text);
+            continue;
+        }
+        fprintf(p->to, "- %s: ", note->key);
+        clean_md(p->to, text);
         putc('\n', p->to);
     }
 }
@@ -409,10 +398,8 @@ static void fit(struct printing *p, size_t *width) {
             }
         spare += bytes + (spare[bytes] == ',');
     }
-    if (*left) {
-        fputs("# left out here (--wide has all): ", p->to);
-        clean_fold(p->to, left, 34, 4, p->width);
-    }
+    if (*left)
+        clean_comment(p->to, p->width, "left out here (--wide has all): %s", left);
     while ((over = excess(p, width, false))) {
         unsigned longest = p->n;
         for (unsigned i = 0; i < p->n; i++)
@@ -441,10 +428,12 @@ static void print_table(struct printing *p) {
             else
                 head(p, i, key), text = key;
             fputs(i ? "  " : "", p->to);
-            if (column(p, i)->unit == TABLE_TEXT)
-                put_text(p->to, text, width[i], i + 1 < p->n);
-            else
+            if (column(p, i)->unit != TABLE_TEXT)
                 fprintf(p->to, "%*s", (int)width[i], text);
+            else if (i + 1 < p->n || clean_columns(text) > width[i])
+                clean_cell(p->to, text, width[i]);
+            else
+                clean_text(p->to, text);
         }
         putc('\n', p->to);
     }
