@@ -17,10 +17,6 @@
 
 #include "kernels/cus_kernel.h"
 
-#if !defined(__x86_64__)
-#include <ucontext.h>
-#endif
-
 #define CUSIM_EXPORT extern "C" __attribute__((visibility("default")))
 
 __thread struct cusim_dim threadIdx, blockIdx, blockDim, gridDim;
@@ -31,12 +27,12 @@ namespace {
 
 constexpr size_t stack_bytes = 64 * 1024;
 
-#if defined(__x86_64__)
-
 /* A saved fiber is its stack pointer; the registers that a call must keep are right above it. */
 using saved = void *;
 
 extern "C" void cusim_switch(saved *from, saved to);
+#if defined(__x86_64__)
+enum { KEPT = 8, ENTRY = 6 }; /* six registers, the address for `ret`, a word that aligns the stack */
 __asm__(".text\n"
         ".globl cusim_switch\n"
         ".hidden cusim_switch\n"
@@ -58,38 +54,54 @@ __asm__(".text\n"
         "    popq %rbp\n"
         "    ret\n"
         ".size cusim_switch, . - cusim_switch\n");
+#else
+enum { KEPT = 20, ENTRY = 11 }; /* x19 to x30, d8 to d15; `ret` goes to x30 */
+__asm__(".text\n"
+        ".globl cusim_switch\n"
+        ".hidden cusim_switch\n"
+        ".type cusim_switch, %function\n"
+        "cusim_switch:\n"
+        "    sub sp, sp, #160\n"
+        "    stp x19, x20, [sp, #0]\n"
+        "    stp x21, x22, [sp, #16]\n"
+        "    stp x23, x24, [sp, #32]\n"
+        "    stp x25, x26, [sp, #48]\n"
+        "    stp x27, x28, [sp, #64]\n"
+        "    stp x29, x30, [sp, #80]\n"
+        "    stp d8, d9, [sp, #96]\n"
+        "    stp d10, d11, [sp, #112]\n"
+        "    stp d12, d13, [sp, #128]\n"
+        "    stp d14, d15, [sp, #144]\n"
+        "    mov x2, sp\n"
+        "    str x2, [x0]\n"
+        "    mov sp, x1\n"
+        "    ldp x19, x20, [sp, #0]\n"
+        "    ldp x21, x22, [sp, #16]\n"
+        "    ldp x23, x24, [sp, #32]\n"
+        "    ldp x25, x26, [sp, #48]\n"
+        "    ldp x27, x28, [sp, #64]\n"
+        "    ldp x29, x30, [sp, #80]\n"
+        "    ldp d8, d9, [sp, #96]\n"
+        "    ldp d10, d11, [sp, #112]\n"
+        "    ldp d12, d13, [sp, #128]\n"
+        "    ldp d14, d15, [sp, #144]\n"
+        "    add sp, sp, #160\n"
+        "    ret\n"
+        ".size cusim_switch, . - cusim_switch\n");
+#endif
 
 void prepare(saved *fiber, char *stack, void (*entry)(void)) {
-    /* Six registers, the address for `ret`, and one word that aligns the stack as after a call. */
-    void **top = (void **)(stack + stack_bytes) - 8;
-    for (int i = 0; i < 8; i++) {
+    void **top = (void **)(stack + stack_bytes) - KEPT;
+    for (int i = 0; i < KEPT; i++) {
         top[i] = nullptr;
     }
-    top[6] = (void *)entry;
+    top[ENTRY] = (void *)entry;
     *fiber = top;
 }
 
 void change(saved *from, saved *to) {
     cusim_switch(from, *to);
 }
-
-#else
-
-using saved = ucontext_t;
-
-void prepare(saved *fiber, char *stack, void (*entry)(void)) {
-    getcontext(fiber);
-    fiber->uc_stack.ss_sp = stack;
-    fiber->uc_stack.ss_size = stack_bytes;
-    fiber->uc_link = nullptr;
-    makecontext(fiber, entry, 0);
-}
-
-void change(saved *from, saved *to) {
-    swapcontext(from, to);
-}
-
-#endif
 
 struct fiber {
     saved state;

@@ -27,7 +27,7 @@ extern "C" {
 
 /* A parameter with padding in two places, for many_params. */
 struct cus_mixed {
-    char tag;
+    signed char tag; /* char has no sign on AArch64 */
     double weight;
     short parts[3];
 };
@@ -85,9 +85,9 @@ CUS_GLOBAL void spin_until(const volatile unsigned *flag, unsigned value,
                            unsigned long long max_rounds, unsigned *out);
 CUS_GLOBAL void join_words(unsigned long long *out, unsigned long long a, unsigned long long b,
                            unsigned long long c);
-CUS_GLOBAL void many_params(unsigned long long *out, char a, short b, int c, long long d, float e,
-                            double f, unsigned char g, struct cus_mixed h, unsigned short i,
-                            const unsigned *j, unsigned long long k);
+CUS_GLOBAL void many_params(unsigned long long *out, signed char a, short b, int c, long long d,
+                            float e, double f, unsigned char g, struct cus_mixed h,
+                            unsigned short i, const unsigned *j, unsigned long long k);
 CUS_GLOBAL void big_params(unsigned *out, struct cus_big value);
 CUS_GLOBAL void trap(unsigned *p);
 

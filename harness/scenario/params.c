@@ -9,7 +9,7 @@
 enum { N = 256 };
 
 static void many(struct sc *sc, CUstream s, CUdeviceptr out, CUdeviceptr j, unsigned v) {
-    char a = (char)v;
+    signed char a = (signed char)v;
     short b = (short)(v * 3);
     int c = (int)v * 5;
     long long d = (long long)v * 0x100000001;
@@ -20,7 +20,7 @@ static void many(struct sc *sc, CUstream s, CUdeviceptr out, CUdeviceptr j, unsi
     unsigned short i = (unsigned short)(v * 13);
     unsigned long long k = v * 0x123456789abcull;
     memset(&h, 0, sizeof(h));
-    h.tag = (char)(v + 1);
+    h.tag = (signed char)(v + 1);
     h.weight = v * 0.5;
     h.parts[1] = (short)v;
     void *params[] = {&out, &a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k};

@@ -187,7 +187,7 @@ static void bad(struct machine *m, struct lane *lane, CUdeviceptr x, unsigned va
 }
 
 static void many(struct machine *m, struct lane *lane, CUdeviceptr x, unsigned v) {
-    char a = (char)v;
+    signed char a = (signed char)v;
     short b = (short)v;
     int c = (int)v * 3;
     long long d = (long long)v * 0x10001000100;

@@ -18,6 +18,14 @@ enum { UNKNOWN_MAX = 64, JUMP_BYTES = 16 };
 extern const char cusim_unknown_jumps[] __attribute__((visibility("hidden")));
 extern void *cusim_unknown_targets[UNKNOWN_MAX] __attribute__((visibility("hidden")));
 void *cusim_unknown_targets[UNKNOWN_MAX];
+#if defined(__x86_64__)
+#define JUMP_THROUGH "jmp *(cusim_unknown_targets + cusim_at)(%rip)\n"
+#else
+#define JUMP_THROUGH                                                                               \
+    "adrp x16, cusim_unknown_targets + cusim_at\n"                                                 \
+    "ldr x16, [x16, :lo12:cusim_unknown_targets + cusim_at]\n"                                     \
+    "br x16\n"
+#endif
 __asm__(".pushsection .text\n"
         ".p2align 4\n"
         ".hidden cusim_unknown_jumps\n"
@@ -26,7 +34,7 @@ __asm__(".pushsection .text\n"
         ".set cusim_at, 0\n"
         ".rept 64\n"
         ".p2align 4\n"
-        "jmp *(cusim_unknown_targets + cusim_at)(%rip)\n"
+        JUMP_THROUGH
         ".set cusim_at, cusim_at + 8\n"
         ".endr\n"
         ".popsection\n");

@@ -83,7 +83,7 @@ void cus_futex_wake(uint32_t *word, int count) {
 
 void cus_lock_wait(struct cus_lock *lock) {
     for (int i = 0; i < SPINS; i++) {
-        __builtin_ia32_pause();
+        cus_pause();
         if (cus_lock_try(lock))
             return;
     }

@@ -86,6 +86,15 @@ static inline __attribute__((always_inline)) void cus_lock_give(struct cus_lock 
 /* Takes the lock, or returns false after `ns` nanoseconds. */
 bool cus_lock_take_for(struct cus_lock *lock, uint64_t ns);
 
+/* For loops that wait for another thread: leaves the core to its other hyperthread for a moment. */
+static inline void cus_pause(void) {
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("isb"); /* as long as a pause there; yield does nothing on most cores */
+#endif
+}
+
 /* Sleeps while *word == value, for at most `ns` nanoseconds (0: no limit); wakes sleepers. Both
  * keep errno. */
 void cus_futex_wait(uint32_t *word, uint32_t value, uint64_t ns);

@@ -37,6 +37,16 @@ uint64_t cus_mem_refused(void);
 /* As cus_mem_alloc and cus_mem_grow, in cache lines that hold nothing else. For data that one
  * thread writes at every op. */
 enum { CUS_LINE = 64 };
+
+/* Prefetches the line at `at` for writing. On x86-64 the code names the instruction, because
+ * __builtin_prefetch may prefetch for reading. A CPU without prefetchw ignores it. */
+static inline __attribute__((always_inline)) void cus_fetch_for_writing(const uint8_t *at) {
+#ifdef __x86_64__
+    __asm__ volatile("prefetchw %0" : : "m"(*at));
+#else
+    __builtin_prefetch(at, 1);
+#endif
+}
 void *cus_mem_lines(size_t bytes);
 void *cus_mem_grow_lines(size_t bytes);
 /* Frees memory of the two functions above; NULL is allowed. */

@@ -1,6 +1,6 @@
 /*
  * Constants that C and the assembly of the entry points share; both include this file. Only
- * entry_x86_64.S knows registers.
+ * struct cus_frame here, entry_x86_64.S and entry_aarch64.S know registers.
  */
 #ifndef CUSPLICE_HOOK_ENTRY_H
 #define CUSPLICE_HOOK_ENTRY_H
@@ -13,6 +13,10 @@
  * cus_abi. */
 #define CUS_ENTRY_DEPTH_AT 60
 #define CUS_ENTRY_CACHED_STREAM_AT(abi) (8 * (abi))
+
+#if defined(__aarch64__)
+#define CUS_ENTRY_FRAME_BYTES 224
+#endif
 
 /* The number of stubs for functions that the table does not know, 16 bytes each. */
 #define CUS_ENTRY_SPARE 512
@@ -51,18 +55,35 @@ enum cus_cupti {
 
 /* The argument registers as the caller left them, followed by what the caller put on the stack.
  * Read only. */
+#if defined(__x86_64__)
+enum { CUS_ENTRY_INTEGERS = 6 };
 struct cus_frame {
-    uint64_t integer[6];
+    uint64_t integer[CUS_ENTRY_INTEGERS];
     uint64_t rax, r10;
     double vector[16];
     uint64_t padding;
     uint64_t return_address;
     uint64_t stack[];
 };
+#elif defined(__aarch64__)
+enum { CUS_ENTRY_INTEGERS = 8 };
+struct cus_frame {
+    uint64_t integer[CUS_ENTRY_INTEGERS];
+    uint64_t x8, padding;
+    double vector[16];
+    uint64_t x29;
+    uint64_t return_address;
+    uint64_t stack[];
+};
+_Static_assert(sizeof(struct cus_frame) == CUS_ENTRY_FRAME_BYTES, "entry_aarch64.S lays it");
+#else
+#error "write entry_<machine>.S, and what it lays"
+#endif
 
 /* Argument `index` of a call. All arguments up to that index must be integers or pointers. */
 static inline uint64_t cus_frame_argument(const struct cus_frame *frame, int index) {
-    return index < 6 ? frame->integer[index] : frame->stack[index - 6];
+    return index < CUS_ENTRY_INTEGERS ? frame->integer[index]
+                                      : frame->stack[index - CUS_ENTRY_INTEGERS];
 }
 
 /* The hook of each row, which the resolver hands out. NULL for rows of the class PASS. */

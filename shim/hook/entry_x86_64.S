@@ -1,6 +1,6 @@
 /*
- * The entry points in machine code: the exported symbols of all rows but PASS and WRAP, the spare
- * stubs, the functions of CUPTI, and dlsym.
+ * The entry points in machine code for x86-64: the exported symbols of all rows but PASS and WRAP,
+ * the spare stubs, the functions of CUPTI, and dlsym. entry_aarch64.S has the same for AArch64.
  *
  * A stub puts its number into r11 and jumps to one of two common parts. In r11 alone neither callers
  * nor callees expect a value. If the state is below ON, both parts go straight to the real
@@ -8,9 +8,7 @@
  */
 #include "shim/hook/entry.h"
 
-#if !defined(__x86_64__)
-#error "write entry_<machine>.S"
-#endif
+#if defined(__x86_64__)
 
     .text
     .set cus_number, 0
@@ -41,59 +39,13 @@ cus_hook_\symbol:
     cus_end \symbol
     .endm
 
-/*
- * The two common parts:
- *
- *   cus_jump    saves every register that a prototype may use (six integer registers, rax for
- *               variadic calls, r10, xmm0 to xmm7) and calls C. Then it jumps to the real
- *               function with the stack as it was, so that function returns to the caller.
- *   cus_around  for rows of at most six integer or pointer arguments. C makes the real call.
- */
+/* A prototype may use six integer registers, rax (for variadic calls), r10, and xmm0 to xmm7. */
 #define JUMP(symbol) cus_stub symbol, cus_jump
 #define AROUND(symbol) cus_stub symbol, cus_around
-/* As JUMP in any state: a setting that the program makes before cuInit still holds after it. */
 #define ALWAYS(symbol) cus_stub symbol, cus_slow
-#define STUB_PASS(symbol)
-#define STUB_WRAP(symbol)
-#define STUB_FLUSH(symbol) JUMP(symbol)
-#define STUB_LOAD(symbol) AROUND(symbol)
-#define STUB_MEMORY(symbol) JUMP(symbol)
-#define STUB_CODE(symbol) JUMP(symbol)
-#define STUB_CONTEXT(symbol) JUMP(symbol)
-#define STUB_GONE(symbol) JUMP(symbol)
-#define STUB_TAINT(symbol) JUMP(symbol)
-#define STUB_TOUCH(symbol) JUMP(symbol)
-#define STUB_GETTER(symbol) JUMP(symbol)
-#define STUB_SHOWS(symbol) JUMP(symbol)
-#define STUB_EVENT_OWN(symbol) JUMP(symbol)
-#define STUB_COUNT(symbol) JUMP(symbol)
-#define STUB_DUMPS(symbol) ALWAYS(symbol)
-#define STUB_GRAPHICS(symbol) JUMP(symbol)
-#define STUB_SYNC(symbol) AROUND(symbol)
-#define STUB_QUERY(symbol) AROUND(symbol)
-#define STUB_POLL(symbol) AROUND(symbol)
-#define STUB_EVENT_MADE(symbol) AROUND(symbol)
-#define STUB_POOL_MADE(symbol) AROUND(symbol)
-#define STUB_EVENT_GOES(symbol) AROUND(symbol)
-#define STUB_RECORD(symbol) AROUND(symbol)
-#define STUB_WAIT(symbol) AROUND(symbol)
-#define STUB_ALLOC(symbol) AROUND(symbol)
-#define STUB_ALLOC_ASYNC(symbol) AROUND(symbol)
-#define STUB_FREE_ASYNC(symbol) AROUND(symbol)
-#define STUB_EPOCH(symbol) AROUND(symbol)
-#define STUB_SET_FUNCTION(symbol) AROUND(symbol)
-#define STUB_SET_STREAM(symbol) AROUND(symbol)
-#define STUB_COPY_STREAM(symbol) AROUND(symbol)
-#define STUB_NOTE_FUNCTION(symbol) AROUND(symbol)
-#define STUB_NOTE_KERNEL(symbol) AROUND(symbol)
-#define STUB_KERNEL_FUNCTION(symbol) AROUND(symbol)
-#define STUB_NOTE_MODULE(symbol) AROUND(symbol)
-#define STUB_LIST_FUNCTIONS(symbol) AROUND(symbol)
-#define STUB_LIST_KERNELS(symbol) AROUND(symbol)
-#define STUB_RETAIN(symbol) AROUND(symbol)
-#define STUB_RELEASE(symbol) AROUND(symbol)
-#define STUB_BEGIN(symbol) AROUND(symbol)
-#define STUB_END(symbol) AROUND(symbol)
+#define WRAP(symbol)
+#define NONE(symbol)
+#include "shim/hook/entry_rows.h"
 
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) STUB_##act(symbol); .set cus_number, cus_number + 1
 #include "shim/api/cuda_api.def"
@@ -335,33 +287,6 @@ cus_call_from:
     .cfi_endproc
     .size cus_call_from, . - cus_call_from
 
-    .section .data.rel.ro, "aw", @progbits
-    .p2align 3
-    .globl cus_entry_hooks
-    .hidden cus_entry_hooks
-    .type cus_entry_hooks, @object
-cus_entry_hooks:
-#undef STUB_PASS
-#undef STUB_WRAP
-#define HOOK(symbol) .quad cus_hook_##symbol
-#define STUB_PASS(symbol) .quad 0
-#define STUB_WRAP(symbol) HOOK(symbol)
-#undef JUMP
-#undef AROUND
-#undef ALWAYS
-#define JUMP(symbol) HOOK(symbol)
-#define AROUND(symbol) HOOK(symbol)
-#define ALWAYS(symbol) HOOK(symbol)
-#define CUS_API(symbol, class, scope, arg, abi, act, reason) STUB_##act(symbol)
-#include "shim/api/cuda_api.def"
-    .size cus_entry_hooks, . - cus_entry_hooks
-
-    .globl cus_entry_cuptis
-    .hidden cus_entry_cuptis
-    .type cus_entry_cuptis, @object
-cus_entry_cuptis:
-#define CUPTI_HOOK(symbol) HOOK(symbol);
-    CUS_CUPTI_FUNCTIONS(CUPTI_HOOK)
-    .size cus_entry_cuptis, . - cus_entry_cuptis
+#endif
 
     .section .note.GNU-stack, "", @progbits

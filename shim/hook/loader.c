@@ -72,8 +72,28 @@ int cus_loader_close(void *handle) {
 
 struct ret {
     uintptr_t caller;
-    const uint8_t *found, *program; /* a `ret` in the caller's object; a `ret` in the program */
+    const uint8_t *found, *program; /* a way back in the caller's object; one in the program */
 };
+
+/* Instructions after which the processor is back in cus_call_from. */
+#if defined(__x86_64__)
+static const uint8_t *find_way_back(const uint8_t *begin, size_t bytes) {
+    return memchr(begin, 0xc3, bytes); /* ret */
+}
+#else
+static const uint8_t *find_way_back(const uint8_t *begin, size_t bytes) {
+    /* ldp x29, x30, [sp], #n, where n is 16 to 496 and a multiple of 16 */
+    const uint32_t LDP = 0xa8c07bfd, LDP_MASK = 0xffe0ffff;
+    const uint32_t AUTIASP = 0xd50323bf, RET = 0xd65f03c0;
+    const uint32_t *end = (const uint32_t *)(begin + bytes / 4 * 4) - 2;
+    for (const uint32_t *at = (const uint32_t *)begin; at < end; at++) {
+        if ((*at & LDP_MASK) == LDP && *at & ~LDP_MASK &&
+            at[1 + (at[1] == AUTIASP)] == RET)
+            return (const uint8_t *)at;
+    }
+    return NULL;
+}
+#endif
 
 static int find_ret(struct dl_phdr_info *info, size_t bytes, void *context) {
     struct ret *ret = context;
@@ -86,7 +106,7 @@ static int find_ret(struct dl_phdr_info *info, size_t bytes, void *context) {
     if (!segment || (segment->p_flags & (PF_R | PF_X)) != (PF_R | PF_X))
         return 0;
     const uint8_t *begin = (const uint8_t *)(info->dlpi_addr + segment->p_vaddr);
-    const uint8_t *there = memchr(begin, 0xc3, segment->p_filesz);
+    const uint8_t *there = find_way_back(begin, segment->p_filesz);
     if (!ret->program)
         ret->program = there;
     if (!cus_elf_holds(info, ret->caller))

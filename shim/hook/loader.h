@@ -9,8 +9,8 @@
 void *cus_loader_open(const char *name, int flags);
 int cus_loader_close(void *handle);
 
-/* In entry_x86_64.S: calls function(a0, a1, a2). The return address is `there`, a `ret` in the
- * object for which the call is made. */
+/* In assembly: calls function(a0, a1, a2). The return address is `there`, in the object for which
+ * the call is made. What has to stand there, find_way_back in loader.c looks for. */
 void *cus_call_from(const void *a0, const void *a1, const void *a2, void *function,
                     const void *there);
 

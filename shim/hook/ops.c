@@ -37,8 +37,7 @@ static CUresult straight(CUresult result) {
 
 #define NOINLINE __attribute__((noinline)) static
 #define ON_STACK(type) __typeof__(type) volatile
-/* The assembly (entry_x86_64.S) jumps to this function; the arguments are where the caller left
- * them. */
+/* The assembly jumps to this function; the arguments are where the caller left them. */
 #define FROM_ENTRY(part, symbol)                                                                   \
     extern __typeof__(symbol) cus_##part##_##symbol __attribute__((visibility("hidden")));         \
     __attribute__((noinline))

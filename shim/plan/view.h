@@ -11,6 +11,7 @@
 #ifndef CUSPLICE_PLAN_VIEW_H
 #define CUSPLICE_PLAN_VIEW_H
 
+#include "shim/base/mem.h"
 #include "shim/plan/segment.h"
 
 struct cus_plan_view {
@@ -122,17 +123,12 @@ bool cus_plan_request_shape(struct cus_plan_view *view, struct cus_dims dims, vo
                             const uint8_t *flat);
 /* Prefetches, for writing, the lines in which the next op's params will be stored. After a submit,
  * another CPU may hold these lines. Behind the last op the lines may belong to other data, which is
- * slow at worst. The code names the instruction, because __builtin_prefetch may prefetch for
- * reading. A CPU without prefetchw ignores it. */
+ * slow at worst. */
 static inline __attribute__((always_inline)) void cus_plan_fetch_requested(const void *requested) {
     enum { LINES = 3 };
     const uint8_t *at = (const uint8_t *)requested;
     for (unsigned line = 0; line < LINES; line++)
-#ifdef __x86_64__
-        __asm__ volatile("prefetchw %0" : : "m"(at[line * CUS_LINE]));
-#else
-        __builtin_prefetch(&at[line * CUS_LINE], 1);
-#endif
+        cus_fetch_for_writing(&at[line * CUS_LINE]);
 }
 static inline __attribute__((always_inline)) void cus_plan_request_here(struct cus_plan_view *view,
                                                                         void *const *params) {

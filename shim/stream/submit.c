@@ -8,6 +8,7 @@
 #include "shim/stream/submit.h"
 
 #include "shim/base/clock.h"
+#include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/processors.h"
 #include "shim/base/thread.h"
@@ -118,7 +119,7 @@ static struct cus_submit *given_soon(void) {
         for (int i = 0; i < LOOKS; i++) {
             if ((submit = given()))
                 return submit;
-            __builtin_ia32_pause();
+            cus_pause();
         }
     } while (cus_clock_ns() < until);
     return NULL;
@@ -240,7 +241,7 @@ void cus_submit_wait(struct cus_submit *submit) {
     if (take(submit))
         do_it_here(submit);
     for (int i = 0; i < SPINS && is_busy(submit); i++)
-        __builtin_ia32_pause();
+        cus_pause();
     if (is_busy(submit))
         sleep_on(submit);
     submit->credit_ns -= (int64_t)(cus_clock_ns() - since);

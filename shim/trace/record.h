@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "shim/base/mem.h"
 #include "shim/trace/format.h"
 #include "shim/trace/ticks.h"
 
@@ -129,13 +130,11 @@ static inline __attribute__((always_inline)) uint32_t cus_ring_took(struct cus_r
 static inline __attribute__((always_inline)) void cus_ring_put(struct cus_ring *ring,
                                                                uint32_t bytes) {
     ring->next += bytes;
-#ifdef __x86_64__
     /* The writer has read these lines, so they are fetched for writing long before they are
      * written. */
     const uint8_t *soon = ring->bytes + ring->next % CUS_RING + 512;
-    __asm__("prefetchw %0" : : "m"(*soon));
-    __asm__("prefetchw %0" : : "m"(*(soon + 64)));
-#endif
+    cus_fetch_for_writing(soon);
+    cus_fetch_for_writing(soon + 64);
     __atomic_store_n(&ring->tail, ring->next, __ATOMIC_RELEASE);
 }
 

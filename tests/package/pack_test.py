@@ -43,6 +43,11 @@ class Packages(unittest.TestCase):
             source.parent.mkdir(parents=True, exist_ok=True)
             source.write_text(text)
             self.words.append(f"{mode}:{path}={source}")
+        # A program that needs nothing. Its head says for which machine the package is.
+        self.program = self.work / "program"
+        subprocess.run(["gcc", "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", self.program], check=True)
+        self.program.write_bytes(self.for_machine(self.program, 62))
+        self.words.append(f"755:lib/cusplice/player={self.program}")
         self.words += [f"755:lib/cusplice/forget.sh={PACKAGE}/forget.sh", f"644:share/pkgconfig/cusplice.pc={PACKAGE}/cusplice.pc.in"]
         self.version = re.search(r'VERSION "(.*)"', (ROOT / "shim/base/version.h").read_text()).group(1)
 
@@ -51,6 +56,12 @@ class Packages(unittest.TestCase):
         command = [*before, "python3", str(PACKAGE / "pack.py"), kind, "--out", str(self.work / to), "--epoch", str(EPOCH), "--version-file",
                    str(ROOT / "shim/base/version.h"), *words]
         return subprocess.run(command, env={**os.environ, **environment}, cwd=self.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
+
+    @staticmethod
+    def for_machine(program, number):
+        data = bytearray(program.read_bytes())
+        data[18:20] = number.to_bytes(2, "little")
+        return bytes(data)
 
     def packed(self, kind, to="out", **more):
         done = self.pack(kind, to, **more)
@@ -68,6 +79,18 @@ class Packages(unittest.TestCase):
             two = self.packed(kind, "two", words=self.words[::-1], before=["sh", "-c", 'umask 077; exec "$@"', "sh"], TZ="Asia/Tokyo", LC_ALL="C",
                               HOME=str(self.work), PYTHONHASHSEED="7").read_bytes()
             self.assertEqual(one, two, kind)
+
+    def test_a_package_is_for_the_machine_of_its_programs(self):
+        for number, names in ((62, ["linux-x86_64.tar.gz", "manylinux_2_28_x86_64.whl", "amd64.deb", "1.x86_64.rpm"]),
+                              (183, ["linux-aarch64.tar.gz", "manylinux_2_28_aarch64.whl", "arm64.deb", "1.aarch64.rpm"])):
+            self.program.write_bytes(self.for_machine(self.program, number))
+            for kind, name in zip(KINDS, names):
+                self.assertTrue(self.packed(kind, f"for{number}").name.endswith(name), name)
+        other = self.work / "other"
+        other.write_bytes(self.for_machine(self.program, 62))
+        for words in (self.words + [f"755:lib/other={other}"], [word for word in self.words if "player" not in word]):
+            self.assertIn("not for one machine", self.pack("wheel", "none", words=words).stderr)
+            self.assertFalse((self.work / "none").exists())
 
     def test_a_program_for_a_newer_c_library_is_refused(self):
         source = self.work / "p.c"

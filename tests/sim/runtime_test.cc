@@ -165,7 +165,9 @@ TEST_P(Runtime, IsAsPlain) {
     }
     if (program.what == std::string("signals")) {
         Outcome run = RunIt(program, "yes");
+#if defined(__x86_64__)
         EXPECT_EQ(run.result.err.find("interrupted 0 times"), std::string::npos) << run.Describe();
+#endif
         EXPECT_GT(Met(run), 0);
     }
     // Whoever listens to calls of the runtime hears of each, also where graphs go on.

@@ -147,6 +147,7 @@ cuda_configure = repository_rule(
     doc = "Makes @cuda from the toolkit of this machine.",
     configure = True,
     environ = [
+        "CC",
         "CUDA_HOME",
         "CUDA_PATH",
         "CUSPLICE_CUDA",

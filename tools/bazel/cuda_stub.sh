@@ -8,7 +8,7 @@ set -euo pipefail
 
 include=$1 out=$2
 printf '#include <cuda.h>\n#include <cudaProfiler.h>\n' |
-    gcc -E -P -D__CUDA_API_VERSION_INTERNAL "-I$include" - |
+    "${CC:-gcc}" -E -P -D__CUDA_API_VERSION_INTERNAL "-I$include" - |
     tr '\n' ' ' | grep -oE 'CUresult +cu[A-Z][A-Za-z0-9_]* *\(' | grep -oE 'cu[A-Z][A-Za-z0-9_]*' | sort -u |
     sed 's/.*/int &(void);\nint &(void) { return 34; }/' |
-    gcc -shared -fPIC -O1 -Wl,-soname,libcuda.so.1 -x c -o "$out" -
+    "${CC:-gcc}" -shared -fPIC -O1 -Wl,-soname,libcuda.so.1 -x c -o "$out" -

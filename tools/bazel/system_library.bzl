@@ -6,8 +6,6 @@ that folder in front of the compiler's own search path, which breaks the C++ sta
 
 _HEADER_DIRS = ["/usr/include", "/usr/local/include"]
 _ARCHIVE_DIRS = [
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
     "/usr/lib64",
     "/usr/lib",
     "/usr/local/lib",
@@ -31,6 +29,12 @@ def _find(ctx, dirs, file):
             return path
     fail("%s was found in none of %s: install the package %s (tools/setup does)" % (file, dirs, ctx.attr.package))
 
+def _archive_dirs(ctx):
+    """Debian's compilers say in which folder their archives are: there may be one for each machine."""
+    made = ctx.execute([ctx.os.environ.get("CC", "gcc"), "-print-multiarch"])
+    name = made.stdout.strip() if made.return_code == 0 else ""
+    return (["/usr/lib/" + name] if name else []) + _ARCHIVE_DIRS
+
 def _system_library_impl(ctx):
     headers = []
     for header in ctx.attr.headers:
@@ -38,7 +42,7 @@ def _system_library_impl(ctx):
         headers.append("include/" + header)
     archives = []
     if ctx.attr.archive:
-        ctx.symlink(_find(ctx, _ARCHIVE_DIRS, ctx.attr.archive), ctx.attr.archive)
+        ctx.symlink(_find(ctx, _archive_dirs(ctx), ctx.attr.archive), ctx.attr.archive)
         archives.append(ctx.attr.archive)
     ctx.file("BUILD", _BUILD.format(name = ctx.name, archives = archives, headers = headers))
 
@@ -50,5 +54,6 @@ system_library = repository_rule(
         "headers": attr.string_list(mandatory = True),
         "package": attr.string(mandatory = True, doc = "The Debian package, for the error message."),
     },
+    environ = ["CC"],
     local = True,
 )

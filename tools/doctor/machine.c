@@ -24,8 +24,9 @@ void doctor_ask_system(struct doctor_answer *answer) {
     struct utsname name;
     char release[4096], pretty[128];
     uname(&name);
-    doctor_find(answer, strcmp(name.machine, "x86_64") == 0 ? DOCTOR_OK : DOCTOR_NOT_RIGHT, NULL,
-                "%s %s %s", name.sysname, name.release, name.machine);
+    bool known = strcmp(name.machine, "x86_64") == 0 || strcmp(name.machine, "aarch64") == 0;
+    doctor_find(answer, known ? DOCTOR_OK : DOCTOR_NOT_RIGHT, NULL, "%s %s %s", name.sysname,
+                name.release, name.machine);
     doctor_find(answer, DOCTOR_OK, NULL, "glibc %s", gnu_get_libc_version());
     doctor_read("/etc/os-release", release, sizeof release);
     doctor_value_of(release, "PRETTY_NAME", pretty, sizeof pretty);

@@ -29,6 +29,8 @@ SUMMARY = "Makes CUDA programs launch faster: a preloaded library that turns the
 MORE = {"lib/cusplice/scenario": {"libcuda.so.1"}, "lib/cusplice/demo/decode": {"libcudart.so.13", "libcublas.so.13"}}
 # Debian's zsh looks for completions of packages there alone.
 DEBIAN_ZSH = ("share/zsh/site-functions/", "share/zsh/vendor-completions/")
+# What each kind of package calls the machine that the files are for, by the number in their heads.
+MACHINES = {62: {"linux": "x86_64", "deb": "amd64", "rpm": "x86-64"}, 183: {"linux": "aarch64", "deb": "arm64", "rpm": "aarch-64"}}
 # Only the wheel has the Python module: the bytecode that Python writes beside a module is removed by pip alone.
 PYTHON = ("__init__.py", "py.typed")
 # A zip file has no time before 1980.
@@ -44,14 +46,15 @@ def without_links_out(text, source):
 
 
 def tree(words, version):
-    """What is installed below a prefix: path, (bytes, mode)."""
-    files, wrong = {}, []
+    """What is installed below a prefix: path, (bytes, mode). And for which machine."""
+    files, wrong, machines = {}, [], {}
     for word in words:
         place, _, source = word.partition("=")
         mode, _, path = place.partition(":")
         data = Path(source).read_bytes()
         if data.startswith(b"\x7fELF"):
             wrong += elf.faults(source, MORE.get(path, ()))
+            machines[int.from_bytes(data[18:20], "little")] = source
         if path.endswith(".md"):
             data = without_links_out(data, source)
         if source.endswith(".in"):
@@ -59,7 +62,9 @@ def tree(words, version):
         files[path] = (data, int(mode, 8))
     if wrong:
         sys.exit("\n".join(wrong) + "\nBuild with --config=release (tools/bazel/old_glibc.sh).")
-    return files
+    if len(machines) != 1 or not machines.keys() <= MACHINES.keys():
+        sys.exit(f"pack.py: the programs are not for one machine that packages are made for: {machines}")
+    return files, MACHINES[next(iter(machines))]
 
 
 def folders_of(files):
@@ -83,23 +88,23 @@ def tar_bytes(files, epoch):
     return out.getvalue()
 
 
-def tarball(files, version, epoch):
+def tarball(files, version, epoch, machine):
     files = dict(files)
     for name in ("install.sh", "uninstall.sh"):
         files[name] = ((HERE / name).read_bytes(), 0o755)
     files["LICENSE"] = (LICENSE.read_bytes(), 0o644)
-    name = f"cusplice-{version}-linux-x86_64"
+    name = f"cusplice-{version}-linux-{machine['linux']}"
     inside = {f"{name}/{path}": entry for path, entry in files.items()}
     return f"{name}.tar.gz", gzip.compress(tar_bytes(inside, epoch), mtime=0)
 
 
-def wheel(files, version, epoch):
+def wheel(files, version, epoch, machine):
     """The files below the package's folder; the console script is a function that becomes the launcher."""
-    tag, info = "py3-none-manylinux_2_28_x86_64", f"cusplice-{version}.dist-info"
+    tag, info = f"py3-none-manylinux_2_28_{machine['linux']}", f"cusplice-{version}.dist-info"
     inside = {"cusplice/" + path: entry for path, entry in files.items()}
     texts = {
         **{f"cusplice/{name}": (HERE / "cusplice" / name).read_text() for name in PYTHON},
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: cusplice\nVersion: {version}\nSummary: {SUMMARY}\nLicense: MIT\nRequires-Python: >=3.6\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: cusplice\nVersion: {version}\nSummary: {SUMMARY}\nLicense: MIT\nRequires-Python: >=3.8\n",
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: cusplice\nRoot-Is-Purelib: false\nTag: {tag}\n",
         f"{info}/entry_points.txt": "[console_scripts]\ncusplice = cusplice:main\n",
         f"{info}/LICENSE": LICENSE.read_text(),
@@ -124,19 +129,19 @@ def ar_bytes(members, epoch):
     return out
 
 
-def deb(files, version, epoch):
+def deb(files, version, epoch, machine):
     inside = {"usr/" + path.replace(*DEBIAN_ZSH): entry for path, entry in files.items()}
     size = sum(-(-len(data) // 1024) for data, _ in inside.values())
-    control = (f"Package: cusplice\nVersion: {version}\nArchitecture: amd64\nMaintainer: cusplice <cusplice@localhost>\nInstalled-Size: {size}\n"
+    control = (f"Package: cusplice\nVersion: {version}\nArchitecture: {machine['deb']}\nMaintainer: cusplice <cusplice@localhost>\nInstalled-Size: {size}\n"
                f"Depends: libc6 (>= 2.28)\nSuggests: python3\nSection: utils\nPriority: optional\nDescription: {SUMMARY}\n")
     sums = "".join(f"{hashlib.md5(data).hexdigest()}  {path}\n" for path, (data, _) in sorted(inside.items()))
     head = {"control": (control.encode(), 0o644), "md5sums": (sums.encode(), 0o644)}
     members = [("debian-binary", b"2.0\n")]
     members += [(name, gzip.compress(tar_bytes(part, epoch), mtime=0)) for name, part in (("control.tar.gz", head), ("data.tar.gz", inside))]
-    return f"cusplice_{version}_amd64.deb", ar_bytes(members, epoch)
+    return f"cusplice_{version}_{machine['deb']}.deb", ar_bytes(members, epoch)
 
 
-def rpm(files, version, epoch):
+def rpm(files, version, epoch, machine):
     """By rpmbuild, with everything that it adds of itself, of the machine or of the day switched off."""
     inside = {"/usr/" + path: entry for path, entry in files.items()}
     own = [path for path in folders_of(inside) if "/cusplice" in path]
@@ -150,7 +155,7 @@ def rpm(files, version, epoch):
         for path in own:
             os.utime(f"{stage}{path}", (epoch, epoch))
         spec = (f"Name: cusplice\nVersion: {version}\nRelease: 1\nSummary: {SUMMARY}\nLicense: MIT\nAutoReqProv: no\n"
-                f"Requires: libc.so.6(GLIBC_2.28)(64bit)\nProvides: cusplice(x86-64) = {version}-1\n\n%description\n{SUMMARY}\n\n"
+                f"Requires: libc.so.6(GLIBC_2.28)(64bit)\nProvides: cusplice({machine['rpm']}) = {version}-1\n\n%description\n{SUMMARY}\n\n"
                 f"%install\nmkdir -p %{{buildroot}}\ncp -a {stage}/. %{{buildroot}}/\n\n%files\n"
                 + "".join(f"%dir %attr(755,root,root) {path}\n" for path in own)
                 + "".join(f"%attr({mode:o},root,root) {path}\n" for path, (_, mode) in inside.items()))
@@ -159,12 +164,12 @@ def rpm(files, version, epoch):
                     "use_source_date_epoch_as_buildtime": "1", "clamp_mtime_to_source_date_epoch": "1", "_build_id_links": "none",
                     "__os_install_post": "%{nil}", "debug_package": "%{nil}", "_binary_payload": "w9.gzdio"}
         words = [word for name, value in settings.items() for word in ("--define", f"{name} {value}")]
-        done = subprocess.run(["rpmbuild", "-bb", "--quiet", "--target", "x86_64-linux", *words, f"{work}/cusplice.spec"], cwd=work,
+        done = subprocess.run(["rpmbuild", "-bb", "--quiet", "--target", f"{machine['linux']}-linux", *words, f"{work}/cusplice.spec"], cwd=work,
                               env={"PATH": "/usr/bin:/bin", "HOME": work, "LC_ALL": "C", "TZ": "UTC", "SOURCE_DATE_EPOCH": str(epoch)},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if done.returncode:
             sys.exit("rpmbuild failed:\n" + done.stdout.decode(errors="replace"))
-        return f"cusplice-{version}-1.x86_64.rpm", Path(work, "out.rpm").read_bytes()
+        return f"cusplice-{version}-1.{machine['linux']}.rpm", Path(work, "out.rpm").read_bytes()
 
 
 KINDS = {make.__name__: make for make in (tarball, wheel, deb, rpm)}
@@ -179,7 +184,8 @@ def main():
     parser.add_argument("files", nargs="+", metavar="MODE:PATH=SOURCE")
     args = parser.parse_args()
     version = re.search(r'CUSPLICE_VERSION "(.*)"', args.version_file.read_text()).group(1)
-    name, data = KINDS[args.kind](tree(args.files, version), version, max(args.epoch, EARLIEST))
+    files, machine = tree(args.files, version)
+    name, data = KINDS[args.kind](files, version, max(args.epoch, EARLIEST), machine)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / name).write_bytes(data)
 

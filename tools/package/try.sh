@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # tools/release --check calls it: try.sh FOLDER [SUITE...]. Each package of the folder is installed into a fresh place, runs the demo,
 # leaves something for its user, and is removed; nothing of it may be left. As root, and with debootstrap, also in a bare root of each
-# distribution: bullseye and bookworm (glibc 2.31 and 2.36) unless others are named.
+# distribution: bullseye and bookworm of Debian (glibc 2.31 and 2.36) and Ubuntu's jammy (2.35) unless others are named. Packages for
+# AArch64 are installed in bare roots of Debian alone: pip, dpkg and rpm refuse them elsewhere, and ports of Ubuntu lie on another server.
 set -euo pipefail
 out=$(cd "$1" && pwd)
 shift
 suites=("$@")
 [[ ${#suites[@]} != 0 ]] || suites=(bullseye bookworm)
+arch=amd64
+if compgen -G "$out/*-aarch64.tar.gz" >/dev/null; then arch=arm64; fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
@@ -150,10 +153,25 @@ same() {
     diff <(cd "$work/deb-usr" && find . -printf '%m %P\n' | sort) <(cd "$work/rpm-usr" && find . -printf '%m %P\n' | sort)
 }
 
+# Debian has no package of Ubuntu's keys.
+keys_of_ubuntu() {
+    local package=ubuntu-keyring_2021.03.26_all.deb
+    (
+        cd "$work"
+        [[ -e $package ]] || curl -sSfO "http://archive.ubuntu.com/ubuntu/pool/main/u/ubuntu-keyring/$package"
+        echo "0d0e7ed6b112f5d03eabf3c7eb01ebdacf9c57714b279e90495cfc58c8c4520f  $package" | sha256sum --check --quiet
+        dpkg -x "$package" keys
+    ) >&2
+    echo "$work/keys/usr/share/keyrings/ubuntu-archive-keyring.gpg"
+}
+
 # From nothing to the table, in a root that has python3 and nothing else.
 bare() {
-    local root=$work/$1
-    debootstrap --variant=minbase --include=python3,python3-venv "$1" "$root"
+    local root=$work/$1 options=(--arch="$arch" --variant=minbase --include=python3,python3-venv)
+    case $1 in
+    bionic | focal | jammy | noble) options+=(--components=main,universe --keyring="$(keys_of_ubuntu)") ;;
+    esac
+    debootstrap "${options[@]}" "$1" "$root"
     mkdir "$root/out"
     cp "$out"/* "$root/out"
     inside "$root" 'ldd --version | head -n 1; python3 -m venv /venv; /venv/bin/pip install --quiet --no-index /out/*.whl; /venv/bin/cusplice demo'
@@ -167,9 +185,10 @@ inside() {
 }
 
 attempt "tarball" tarball
-attempt "wheel" wheel
-if command -v dpkg >/dev/null; then attempt "Debian package" deb; fi
-if compgen -G "$out/*.rpm" >/dev/null; then
+[[ $# != 0 || $arch != amd64 ]] || suites+=(jammy)
+if [[ $arch == amd64 ]]; then attempt "wheel" wheel; fi
+if [[ $arch == amd64 ]] && command -v dpkg >/dev/null; then attempt "Debian package" deb; fi
+if [[ $arch == amd64 ]] && compgen -G "$out/*.rpm" >/dev/null; then
     attempt ".rpm" rpm_
     [[ ! -d $work/deb-usr ]] || attempt ".rpm and Debian package have the same files" same
 fi

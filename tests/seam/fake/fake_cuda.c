@@ -156,8 +156,13 @@ unsigned cuGraphicsGLRegisterBuffer(word a0, word a1, word a2) {
 }
 
 /* More of them than the library has stubs for; by cuGetProcAddress only. */
+#if defined(__x86_64__)
+#define RETURN_0 "xorl %eax, %eax\nret\n"
+#else
+#define RETURN_0 "mov w0, #0\nret\n"
+#endif
 __asm__(".p2align 4\n.globl fake_many\n.hidden fake_many\nfake_many:\n"
-        ".rept 1000\n.p2align 4\nxorl %eax, %eax\nret\n.endr\n");
+        ".rept 1000\n.p2align 4\n" RETURN_0 ".endr\n");
 extern const char fake_many[];
 
 /* ---- look-ups ---- */

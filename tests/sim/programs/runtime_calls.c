@@ -398,6 +398,9 @@ static void handle(void) {
     handler.done = true;
 }
 
+/* Single steps of a processor are said in its own words: elsewhere the handler runs between calls
+ * alone. */
+#if defined(__x86_64__)
 static void behind_instruction(int signal, siginfo_t *info, void *context) {
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     bool within = (uintptr_t)registers[REG_RIP] - handler.base < LIBRARY_BYTES;
@@ -418,6 +421,15 @@ static void trace(bool on) {
     else
         __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
 }
+#else
+static void behind_instruction(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)info, (void)context;
+}
+
+static void trace(bool on) {
+    (void)on;
+}
+#endif
 
 static void interrupted(enum form form) {
     struct work work = {.plugin = runtime_plugin(), .form = form};

@@ -168,7 +168,7 @@ TEST(Micro, JoinWordsTakesInFourParameters) {
 TEST(Micro, EveryByteOfManyParamsCounts) {
     struct cus_mixed mixed = {-3, 2.5, {1, -2, 3}};
     unsigned j = 77;
-    auto join = [&](char a, short b, int c, long long d, float e, double f, unsigned char g,
+    auto join = [&](signed char a, short b, int c, long long d, float e, double f, unsigned char g,
                     struct cus_mixed h, unsigned short i, unsigned long long k) {
         unsigned long long out = 0;
         run("many_params", {1}, {1}, 0, &out, a, b, c, d, e, f, g, h, i, (const unsigned *)&j, k);
