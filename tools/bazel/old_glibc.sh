@@ -59,7 +59,7 @@ rm "$lib/libc.so"
 echo "GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( $loader ) )" >"$lib/libc.so"
 # The loader has what thread-local variables of shared libraries need, and on AArch64 the value that guards stacks.
 echo 'void __tls_get_addr(void) {} unsigned long __stack_chk_guard = 1;' >"$work/ld.c"
-if [[ $machine == x86_64 ]]; then echo 'GLIBC_2.3 { __tls_get_addr; local: *; };'; else echo 'GLIBC_2.17 { __tls_get_addr; __stack_chk_guard; };'; fi >"$work/ld.map"
+if [[ $machine == x86_64 ]]; then echo 'GLIBC_2.3 { global: __tls_get_addr; local: *; };'; else echo 'GLIBC_2.17 { __tls_get_addr; __stack_chk_guard; };'; fi >"$work/ld.map"
 "$gcc" -shared -nostdlib -Wl,-soname,"$loader" -Wl,--version-script="$work/ld.map" "$work/ld.c" -o "$lib/$loader"
 # zig's start file is position-independent: one for both kinds of program.
 cp "$(find_made crt1.o)" "$lib/crt1.o"
