@@ -66,7 +66,7 @@ void cus_lock_given(const struct cus_lock *lock) {
 }
 #endif
 
-enum { SPINS = 64, WAIT_NS = 100000 };
+enum { SPINS = CUS_TURNS(64), WAIT_NS = 100000 };
 
 void cus_futex_wait(uint32_t *word, uint32_t value, uint64_t ns) {
     int saved = errno;

@@ -11,6 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How often a loop looks before it does something else. tests/order makes it once, as it tries all
+ * orders of the looks. */
+#ifndef CUS_TURNS
+#define CUS_TURNS(n) (n)
+#endif
+
 /* The order in which a thread takes locks, outermost first. A thread never holds two locks of
  * one rank (HAZARDS B5). A build with CUS_CHECKS ends the process if a thread breaks the order;
  * other builds have no code for ranks. */

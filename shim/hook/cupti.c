@@ -73,6 +73,8 @@ void *cus_cupti_resolve(int which, void *function) {
     return stub ? stub : function;
 }
 
+/* Sequentially consistent, as are all changes: a thread that changes the answer calls attention,
+ * and whoever attends sees the change (cus_lifecycle_call_attention). */
 static bool recording(void) {
     static uint32_t injected; /* atomic: 0 not asked yet, 1 no, 2 yes */
     uint32_t now = __atomic_load_n(&injected, __ATOMIC_RELAXED);
@@ -81,11 +83,11 @@ static bool recording(void) {
         now = path && *path ? 2 : 1;
         __atomic_store_n(&injected, now, __ATOMIC_RELAXED);
     }
-    if (now == 2 || __atomic_load_n(&api_domains, __ATOMIC_ACQUIRE))
+    if (now == 2 || __atomic_load_n(&api_domains, __ATOMIC_SEQ_CST))
         return true;
     for (unsigned kind = 0; kind < KINDS; kind++) {
-        if (__atomic_load_n(&enabled[kind], __ATOMIC_ACQUIRE) ||
-            __atomic_load_n(&enabled_contexts[kind], __ATOMIC_ACQUIRE))
+        if (__atomic_load_n(&enabled[kind], __ATOMIC_SEQ_CST) ||
+            __atomic_load_n(&enabled_contexts[kind], __ATOMIC_SEQ_CST))
             return true;
     }
     return false;
@@ -105,19 +107,25 @@ void cus_cupti_apply(void) {
     apply_runtime();
     if (cus_options()->profile == CUS_PROFILE_IGNORE)
         return;
-    /* Repeats if another thread changed the answer meanwhile. */
-    for (uint32_t now = recording(); __atomic_exchange_n(&applied, now, __ATOMIC_ACQ_REL) != now;
-         now = recording()) {
-        cus_log(CUS_INFO, "hook",
-                now ? "a profiler records: launches go out one by one"
-                    : "no profiler records any more");
-        cus_engine_profiling(now != 0);
-    }
+    /* Repeats if another thread changed the answer meanwhile: the thread that tells the engine last
+     * has then told the answer that holds. */
+    bool again = false;
+    uint32_t told, now = recording();
+    do {
+        told = now;
+        if (__atomic_exchange_n(&applied, told, __ATOMIC_SEQ_CST) != told || again) {
+            cus_log(CUS_INFO, "hook",
+                    told ? "a profiler records: launches go out one by one"
+                         : "no profiler records any more");
+            cus_engine_profiling(told != 0);
+        }
+        again = true;
+    } while ((now = recording()) != told);
 }
 
 static void count_down(uint32_t *counter) {
     uint32_t now = __atomic_load_n(counter, __ATOMIC_RELAXED);
-    while (now > 0 && !__atomic_compare_exchange_n(counter, &now, now - 1, false, __ATOMIC_ACQ_REL,
+    while (now > 0 && !__atomic_compare_exchange_n(counter, &now, now - 1, false, __ATOMIC_SEQ_CST,
                                                    __ATOMIC_RELAXED)) {
     }
 }
@@ -126,33 +134,33 @@ static void count_down(uint32_t *counter) {
 static void note_domains(uint32_t domains, bool enable, bool all_of_it) {
     domains &= 1u << DOMAIN_DRIVER_API | 1u << DOMAIN_RUNTIME_API;
     if (enable)
-        __atomic_fetch_or(&api_domains, domains, __ATOMIC_ACQ_REL);
+        __atomic_fetch_or(&api_domains, domains, __ATOMIC_SEQ_CST);
     else if (all_of_it)
-        __atomic_fetch_and(&api_domains, ~domains, __ATOMIC_ACQ_REL);
+        __atomic_fetch_and(&api_domains, ~domains, __ATOMIC_SEQ_CST);
 }
 
 static void forget_all(void) {
     for (unsigned kind = 0; kind < KINDS; kind++) {
-        __atomic_store_n(&enabled[kind], 0, __ATOMIC_RELEASE);
-        __atomic_store_n(&enabled_contexts[kind], 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&enabled[kind], 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&enabled_contexts[kind], 0, __ATOMIC_SEQ_CST);
     }
-    __atomic_store_n(&subscribers, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&api_domains, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&subscribers, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&api_domains, 0, __ATOMIC_SEQ_CST);
 }
 
 static void note(int which, uint32_t first, uint32_t second, uint32_t third) {
     switch (which) {
     case CUS_CUPTI_cuptiActivityEnable:
         if (first < KINDS)
-            __atomic_store_n(&enabled[first], 1, __ATOMIC_RELEASE);
+            __atomic_store_n(&enabled[first], 1, __ATOMIC_SEQ_CST);
         break;
     case CUS_CUPTI_cuptiActivityDisable:
         if (first < KINDS)
-            __atomic_store_n(&enabled[first], 0, __ATOMIC_RELEASE);
+            __atomic_store_n(&enabled[first], 0, __ATOMIC_SEQ_CST);
         break;
     case CUS_CUPTI_cuptiActivityEnableContext:
         if (second < KINDS)
-            __atomic_fetch_add(&enabled_contexts[second], 1, __ATOMIC_ACQ_REL);
+            __atomic_fetch_add(&enabled_contexts[second], 1, __ATOMIC_SEQ_CST);
         break;
     case CUS_CUPTI_cuptiActivityDisableContext:
         if (second < KINDS)
@@ -174,11 +182,11 @@ static void note(int which, uint32_t first, uint32_t second, uint32_t third) {
         break;
     case CUS_CUPTI_cuptiSubscribe:
     case CUS_CUPTI_cuptiSubscribe_v2:
-        __atomic_fetch_add(&subscribers, 1, __ATOMIC_ACQ_REL);
+        __atomic_fetch_add(&subscribers, 1, __ATOMIC_SEQ_CST);
         break;
     case CUS_CUPTI_cuptiUnsubscribe:
         count_down(&subscribers);
-        if (__atomic_load_n(&subscribers, __ATOMIC_ACQUIRE) == 0)
+        if (__atomic_load_n(&subscribers, __ATOMIC_SEQ_CST) == 0)
             note_domains(~0u, false, true);
         break;
     default:

@@ -33,7 +33,9 @@
 #include "shim/stream/engine.h"
 #include "shim/trace/record.h"
 
-static uint32_t state_on; /* ON, GATED in mode verify, or RECORDED; set before the state is */
+/* ON, GATED in mode verify, or RECORDED; set before the state is. Atomic: a thread may call
+ * attention meanwhile. */
+static uint32_t state_on;
 
 static struct cus_driver driver; /* frozen when the engine has started */
 static pid_t owner;              /* the process that started the engine; frozen as well */
@@ -220,7 +222,7 @@ void cus_lifecycle_defer_off(const char *why) {
 }
 
 static void take_reason(void) {
-    const char *why = __atomic_exchange_n(&defer_reason, NULL, __ATOMIC_ACQ_REL);
+    const char *why = __atomic_exchange_n(&defer_reason, NULL, __ATOMIC_SEQ_CST);
     if (why)
         cus_lifecycle_defer_off(why);
 }
@@ -252,14 +254,16 @@ void cus_lifecycle_start(void) {
     const char *other = cus_others_start();
     if (other)
         cus_lifecycle_defer_off(other);
-    state_on = cus_options()->mode == CUS_MODE_VERIFY ? CUS_STATE_GATED
-               : recorded                             ? CUS_STATE_RECORDED
-                                                      : CUS_STATE_ON;
-    cus_runtime_start(state_on == CUS_STATE_ON);
+    uint32_t on = cus_options()->mode == CUS_MODE_VERIFY ? CUS_STATE_GATED
+                  : recorded                             ? CUS_STATE_RECORDED
+                                                         : CUS_STATE_ON;
+    __atomic_store_n(&state_on, on, __ATOMIC_SEQ_CST);
+    cus_runtime_start(on == CUS_STATE_ON);
     const char *around = cus_slots_look(false);
     if (around)
         cus_lifecycle_defer_off(around);
-    __atomic_store_n(&cus_process.hooks, state_on, __ATOMIC_RELEASE);
+    /* Before the reason is taken: see cus_lifecycle_call_attention. */
+    __atomic_store_n(&cus_process.hooks, on, __ATOMIC_SEQ_CST);
     cus_log(CUS_INFO, "hook", "on, mode %s%s", cus_mode_name(cus_options()->mode),
             defers ? "" : ", nothing is deferred");
     take_reason();
@@ -270,21 +274,23 @@ void cus_lifecycle_start(void) {
     errno = error;
 }
 
+/* The caller has written what is to be attended to, sequentially consistent as all this is. If the
+ * state asks for attention already, the thread that attends sees what was written. */
 void cus_lifecycle_call_attention(void) {
-    uint32_t on = state_on;
+    uint32_t on = __atomic_load_n(&state_on, __ATOMIC_SEQ_CST);
     if (on)
         __atomic_compare_exchange_n(&cus_process.hooks, &on, CUS_STATE_ATTEND, false,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 void cus_lifecycle_defer_off_later(const char *why) {
-    __atomic_store_n(&defer_reason, why, __ATOMIC_RELEASE);
+    __atomic_store_n(&defer_reason, why, __ATOMIC_SEQ_CST);
     cus_lifecycle_call_attention();
 }
 
 static void attend(void) {
     uint32_t attend = CUS_STATE_ATTEND;
-    if (!__atomic_compare_exchange_n(&cus_process.hooks, &attend, state_on, false, __ATOMIC_ACQ_REL,
+    if (!__atomic_compare_exchange_n(&cus_process.hooks, &attend, state_on, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_RELAXED))
         return;
     take_reason();

@@ -22,11 +22,19 @@ uint32_t cus_runtime_epoch = CUS_RUNTIME_EPOCH;
 uint32_t cus_runtime_open;
 static uint32_t started, listened; /* atomic */
 
+static bool may_open(void) {
+    return __atomic_load_n(&started, __ATOMIC_SEQ_CST) &&
+           !__atomic_load_n(&listened, __ATOMIC_SEQ_CST);
+}
+
+/* Repeats if another thread changed the answer meanwhile: the thread that writes last has then
+ * written the answer that holds. */
 static void reopen(void) {
-    __atomic_store_n(&cus_runtime_open,
-                     __atomic_load_n(&started, __ATOMIC_SEQ_CST) &&
-                         !__atomic_load_n(&listened, __ATOMIC_SEQ_CST),
-                     __ATOMIC_SEQ_CST);
+    bool open;
+    do {
+        open = may_open();
+        __atomic_store_n(&cus_runtime_open, open, __ATOMIC_SEQ_CST);
+    } while (open != may_open());
 }
 
 void cus_runtime_start(bool plainly) {
@@ -67,11 +75,10 @@ struct cus_runtime_look cus_runtime_look_up(uint32_t tag, const void *kernel) {
                                        .real = CUS_RUNTIME_GET(slot->real),
                                        .attrs = CUS_RUNTIME_GET(slot->attrs)};
         now.exact = now.handle && CUS_RUNTIME_GET(slot->context) == cus_thread_self.context;
-        now.worth = CUS_RUNTIME_GET(slot->known) && !now.handle &&
-                    __atomic_load_n(&slot->tries, __ATOMIC_RELAXED) < CUS_RUNTIME_TRIES;
+        bool few = __atomic_load_n(&slot->tries, __ATOMIC_ACQUIRE) < CUS_RUNTIME_TRIES;
+        now.worth = CUS_RUNTIME_GET(slot->known) && (now.handle ? !now.exact : few);
         if (__atomic_load_n(&slot->tag, __ATOMIC_RELAXED) != tag)
             continue;
-        now.worth |= CUS_RUNTIME_GET(slot->known) && now.handle && !now.exact;
         look = now;
         if (now.exact)
             break;

@@ -133,7 +133,9 @@ void cus_flush_everything(unsigned cause, enum cus_break reason) {
 }
 
 void cus_flush_for_certain(unsigned cause, enum cus_break reason) {
-    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    /* The caller has written what forbids to defer. A thread that adds an engine reads that later,
+     * in may_defer. */
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_SEQ_CST);
     cus_flush_branches(cause);
     for (uint32_t i = 0; i < n; i++) {
         struct cus_engine *engine = cus_process.engines[i];

@@ -67,14 +67,16 @@ static bool may_defer(struct cus_engine *engine, struct cus_proposal proposal,
                       struct cus_reason *why_not) {
     *why_not = reason(CUS_EAGER_PASSTHROUGH, CUS_WHY_OFF);
     /* The state is read again under the lock. A thread that switches deferral off changes the
-     * state, then takes each lock; so nothing is deferred behind its back. */
-    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER)
+     * state, then takes each lock; so nothing is deferred behind its back. It may miss an engine
+     * that this thread has just added: then this thread sees the state, as both are sequentially
+     * consistent with `n_engines`. */
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_SEQ_CST) != CUS_DEFER)
         return false;
     why_not->why = CUS_WHY_OPENING;
     if (cus_opening_threads())
         return false;
     why_not->why = CUS_WHY_PROFILER;
-    if (CUS_HAZARD(E8) && __atomic_load_n(&cus_process.profiling, __ATOMIC_ACQUIRE))
+    if (CUS_HAZARD(E8) && __atomic_load_n(&cus_process.profiling, __ATOMIC_SEQ_CST))
         return false;
     why_not->why = CUS_WHY_CAPTURE;
     if (CUS_HAZARD(D3) && cus_program_captures(engine->context))

@@ -80,7 +80,9 @@ static struct cus_engine *new_engine(void) {
     engine->closed =
         true; /* until the engine has a stream: other threads may see it from here on */
     cus_process.engines[n] = engine;
-    __atomic_store_n(&cus_process.n_engines, n + 1, __ATOMIC_RELEASE);
+    /* Sequentially consistent: a thread that puts the watchdog to sleep, or switches deferral off,
+     * sees this engine, or this thread sees what the other one wrote. */
+    __atomic_store_n(&cus_process.n_engines, n + 1, __ATOMIC_SEQ_CST);
     return engine;
 }
 

@@ -122,7 +122,9 @@ static bool has_handle(const struct cus_untracked *one) {
 
 /* Build lock held. */
 static void remove_untracked(uint32_t at) {
-    untracked()->of[at] = untracked()->of[--untracked()->n];
+    uint32_t last = untracked()->n - 1;
+    untracked()->of[at] = untracked()->of[last];
+    __atomic_store_n(&untracked()->n, last, __ATOMIC_RELAXED);
     __atomic_add_fetch(&untracked()->epoch, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -140,8 +142,10 @@ static void add_untracked(struct cus_untracked new) {
     }
     if (all->n == CUS_UNTRACKED_MAX)
         all->of[0] = (struct cus_untracked){.context = NULL, .waits = new.waits};
-    else
-        all->of[all->n++] = new;
+    else {
+        all->of[all->n] = new;
+        __atomic_store_n(&all->n, all->n + 1, __ATOMIC_RELAXED);
+    }
 }
 
 /* While there is no engine, nothing is built. Then it is only counted how many threads have work on

@@ -94,7 +94,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
 /* First flushes the engines whose locks are free, then all others: an engine that makes the exit
  * wait does not delay the rest. */
 static void drain_all(void) {
-    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_SEQ_CST);
     for (uint32_t i = 0; i < 2 * n; i++) {
         struct cus_engine *engine = cus_process.engines[i % n];
         if (i < n ? !cus_lock_try(&engine->lock) : !cus_engine_take_in_time(engine))
@@ -117,7 +117,7 @@ void cus_engine_drain(void) {
     /* From here on every op passes. Then the deferred ops are issued, and then the watchdog stays
      * out of the driver. */
     bool deferred =
-        __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_ACQ_REL) == CUS_DEFER;
+        __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_SEQ_CST) == CUS_DEFER;
     if (deferred)
         drain_all();
     cus_watchdog_stop();
@@ -131,7 +131,7 @@ void cus_engine_defer_off(const char *why) {
     CUS_TRACE(.what = CST_CALL_OFF, .name = why);
     int expected = CUS_DEFER;
     if (!__atomic_compare_exchange_n((int *)&cus_process.state, &expected, CUS_COUNT_ONLY, false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+                                     __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
         return;
     __atomic_store_n(&cus_process.off_why, why, __ATOMIC_RELEASE);
     cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);
@@ -150,7 +150,7 @@ void cus_engine_opening(void) {
 
 void cus_engine_profiling(bool on) {
     CUS_TRACE(.what = CST_CALL_PROFILING, .value = on);
-    if (__atomic_exchange_n(&cus_process.profiling, on, __ATOMIC_ACQ_REL) == on)
+    if (__atomic_exchange_n(&cus_process.profiling, on, __ATOMIC_SEQ_CST) == on)
         return;
     if (on && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER)
         cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);

@@ -332,8 +332,8 @@ struct cus_process {
         uint32_t epoch;   /* atomic: moves when a stream is removed, and when such a wait begins */
         uint32_t threads; /* atomic: threads that have a number */
         uint32_t before;  /* atomic: threads with work on their own streams, and no engine yet */
-        uint32_t n;       /* build lock, as is `of`; read elsewhere as a hint */
-        struct cus_untracked {
+        uint32_t n;       /* atomic, written under the build lock; read elsewhere as a hint */
+        struct cus_untracked { /* build lock */
             CUstream handle;   /* NULL: the stream was destroyed */
             uint32_t thread;   /* number of the thread whose per-thread stream it is; 0: none */
             CUcontext context; /* context that was current */

@@ -18,10 +18,10 @@
 #include "shim/stream/virtual.h"
 
 enum {
-    PROCESSORS = 2, /* with fewer, nothing is submitted */
-    SPARE = 4,      /* with fewer, the thread sleeps at once */
-    LOOKS = 64,     /* looks at the queue between two reads of the clock */
-    SPINS = 4096,   /* looks of a waiting thread before it sleeps */
+    PROCESSORS = 2,          /* with fewer, nothing is submitted */
+    SPARE = 4,               /* with fewer, the thread sleeps at once */
+    LOOKS = CUS_TURNS(64),   /* looks at the queue between two reads of the clock */
+    SPINS = CUS_TURNS(4096), /* looks of a waiting thread before it sleeps */
     /* The longest sleep in ns before the state is read again, as the wake-up may be missed. */
     WAIT_NS = 100000,
     MEASURED = 4, /* segments measured before the first one is submitted */

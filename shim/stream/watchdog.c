@@ -17,7 +17,10 @@
 #include "shim/stream/virtual.h"
 #include "shim/verify/gate.h"
 
-enum { LINGER = 64 /* looks that find no deferred ops before the thread sleeps until kicked */ };
+enum {
+    /* Looks that find no deferred ops before the thread sleeps until kicked. */
+    LINGER = CUS_TURNS(64)
+};
 
 /* The watchdog holds this while it may be inside the driver. A call that must keep it out holds it
  * too. */
@@ -96,7 +99,7 @@ static bool overdue(const struct cus_engine *engine, uint64_t now) {
 static bool look(void) {
     bool any = false;
     uint64_t now = cus_clock_ns();
-    struct cus_walk walk = {.n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE)};
+    struct cus_walk walk = {.n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_SEQ_CST)};
     for (struct cus_engine *engine; (engine = cus_walk_pending(&walk));) {
         any = true;
         if (!CUS_HAZARD(C13) || !overdue(engine, now)) {

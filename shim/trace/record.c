@@ -92,7 +92,7 @@ static bool put_data(enum cst_data_of of, uint32_t id, uint64_t offset, const ui
     uint32_t waiting;
     while ((waiting = __atomic_load_n(&cus_recorder.data_mib, __ATOMIC_ACQUIRE)) >
                cus_recorder_mib(DATA_MOST) &&
-           cus_recorder.running)
+           cus_recorder_runs())
         cus_futex_wait(&cus_recorder.data_mib, waiting, IDLE_NS);
     struct data *data =
         mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -110,8 +110,7 @@ static bool put_data(enum cst_data_of of, uint32_t id, uint64_t offset, const ui
     cus_recorder.last_data = data;
     cus_lock_give(&cus_recorder.lock);
     __atomic_add_fetch(&cus_recorder.data_mib, cus_recorder_mib(bytes), __ATOMIC_ACQ_REL);
-    __atomic_store_n(&cus_recorder.wake, 1, __ATOMIC_RELEASE);
-    cus_futex_wake(&cus_recorder.wake, 1);
+    cus_recorder_wake();
     return true;
 }
 
@@ -129,7 +128,7 @@ void cus_record_data(enum cst_data_of of, uint32_t id, uint64_t offset, const vo
 void cus_record_data_written(void) {
     uint32_t waiting;
     while ((waiting = __atomic_load_n(&cus_recorder.data_mib, __ATOMIC_ACQUIRE)) &&
-           cus_recorder.running)
+           cus_recorder_runs())
         cus_futex_wait(&cus_recorder.data_mib, waiting, IDLE_NS);
 }
 
@@ -296,8 +295,6 @@ void cus_record_commit(void) {
     ring->upto = wakes < ring->room ? wakes : ring->room;
     /* The last access: after it, the writer may free the ring if its thread has ended. */
     __atomic_store_n(&ring->tail, ring->next, __ATOMIC_RELEASE);
-    if (__builtin_expect(full, 0)) {
-        __atomic_store_n(&cus_recorder.wake, 1, __ATOMIC_RELEASE);
-        cus_futex_wake(&cus_recorder.wake, 1);
-    }
+    if (__builtin_expect(full, 0))
+        cus_recorder_wake();
 }

@@ -47,8 +47,19 @@ extern struct cus_recorder {
     struct data *first_data, *last_data; /* guarded by lock */
     uint32_t data_mib; /* atomic futex: size of the data in the list, in MiB, rounded up */
     uint32_t wake;     /* atomic futex */
-    bool running;      /* the writer was started in this process */
+    bool running;      /* atomic: the writer was started in this process */
 } cus_recorder;
+
+static inline bool cus_recorder_runs(void) {
+    return __atomic_load_n(&cus_recorder.running, __ATOMIC_ACQUIRE);
+}
+
+/* The writer sees what was done before, as it sets `wake` back by an exchange too. A plain store of
+ * either side could be lost: the writer would sleep for IDLE_NS beside a ring that is filling. */
+static inline void cus_recorder_wake(void) {
+    __atomic_exchange_n(&cus_recorder.wake, 1, __ATOMIC_RELEASE);
+    cus_futex_wake(&cus_recorder.wake, 1);
+}
 
 /* A size in MiB, rounded up. */
 static inline uint32_t cus_recorder_mib(size_t bytes) {

@@ -44,6 +44,7 @@ static uint32_t stop, done;         /* atomic futexes */
 static bool held;                   /* set once, before the program's first call */
 static uint32_t due;                /* atomic: enum cus_record_due */
 static struct cst_out out;          /* the writer's */
+static uint32_t failed;             /* atomic: nothing more can be written */
 static struct cus_ticks ticks;      /* the writer's */
 static struct cst_sink sink = {.out = &out, .full = BLOCK_BYTES};
 
@@ -67,7 +68,7 @@ static void switch_off(void) {
 bool cus_record_covers(uint64_t ns) {
     uint64_t begin = __atomic_load_n(&since, __ATOMIC_ACQUIRE);
     uint64_t end = __atomic_load_n(&upto, __ATOMIC_ACQUIRE);
-    return cus_recorder.running && begin && ns >= begin && (!end || ns <= end);
+    return cus_recorder_runs() && begin && ns >= begin && (!end || ns <= end);
 }
 
 static void turn(enum cus_record_due what) {
@@ -80,19 +81,19 @@ static void turn(enum cus_record_due what) {
 }
 
 void cus_record_step(void) {
-    if (!cus_recorder.running)
+    if (!cus_recorder_runs())
         return;
     uint64_t now = __atomic_add_fetch(&steps, 1, __ATOMIC_RELAXED);
     if (until && now >= until)
         turn(CUS_RECORD_END);
-    else if (now == from && !out.error)
+    else if (now == from && !__atomic_load_n(&failed, __ATOMIC_RELAXED))
         turn(CUS_RECORD_BEGIN);
 }
 
 bool cus_record_began_late(uint64_t *had, uint64_t *first) {
     *had = __atomic_load_n(&steps, __ATOMIC_RELAXED);
     *first = from;
-    return cus_recorder.running && from;
+    return cus_recorder_runs() && from;
 }
 
 enum cus_record_due cus_record_due(void) {
@@ -251,6 +252,7 @@ static void check_disk(void) {
     if (!out.error)
         return;
     char why[128];
+    __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
     cus_record_give_up(strerror_r(out.error, why, sizeof why));
 }
 
@@ -283,8 +285,10 @@ static void *write_out(void *argument) {
         return NULL;
     uint64_t block = cus_clock_ns();
     for (;;) {
+        /* First, so that what was done before a wake-up is seen from here on: this exchange reads
+         * what the waking threads have exchanged. */
+        __atomic_exchange_n(&cus_recorder.wake, 0, __ATOMIC_ACQUIRE);
         bool last_time = __atomic_load_n(&stop, __ATOMIC_ACQUIRE);
-        __atomic_store_n(&cus_recorder.wake, 0, __ATOMIC_RELEASE);
         bool some = collect();
         uint64_t now = cus_clock_ns();
         if (now - block >= BLOCK_NS || last_time) {
@@ -329,25 +333,23 @@ bool cus_record_start(const char *path, const char *facts, uint64_t from_step,
     }
     from = from_step;
     until = until_step;
-    cus_recorder.running = true;
+    __atomic_store_n(&cus_recorder.running, true, __ATOMIC_RELEASE);
     if (from == 0)
         switch_on();
     return true;
 }
 
 void cus_record_end(void) {
-    if (!cus_recorder.running)
+    if (!__atomic_exchange_n(&cus_recorder.running, false, __ATOMIC_ACQ_REL))
         return;
-    cus_recorder.running = false;
     __atomic_store_n(&cus_record_on, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&cus_recorder.wake, 1, __ATOMIC_RELEASE);
-    cus_futex_wake(&cus_recorder.wake, 1);
+    cus_recorder_wake();
     for (int i = 0; i < ENDS && !__atomic_load_n(&done, __ATOMIC_ACQUIRE); i++)
         cus_futex_wait(&done, 0, END_NS);
 }
 
 void cus_record_child(void) {
-    cus_recorder.running = false;
+    __atomic_store_n(&cus_recorder.running, false, __ATOMIC_RELAXED);
     __atomic_store_n(&cus_record_on, 0, __ATOMIC_RELEASE);
 }

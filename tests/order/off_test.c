@@ -1,0 +1,146 @@
+/*
+ * Deferral is switched off: what a thread has deferred by then is issued, on a stream that it has
+ * just added too, and nothing is deferred afterwards. start.c switches off, flush.c flushes,
+ * offer.c asks whether it may defer, and registry.c adds the stream.
+ */
+#include "shim/stream/flush.c"
+#include "shim/stream/start.c"
+#include "tests/order/engine.h"
+
+static uint32_t ops[3]; /* deferred ops of a stream: its engine's lock */
+
+void cus_deferred_flush(struct cus_engine *engine, unsigned cause, enum cus_break reason,
+                        enum cus_cut cut, enum cus_eager counted) {
+    (void)cause;
+    (void)reason;
+    (void)cut;
+    (void)counted;
+    ops[engine->number] = 0;
+    order_nothing_pends(engine);
+}
+
+/* Everything else allows to defer, or does nothing. */
+bool cus_ticks_on;
+void cus_watchdog_stop(void) {}
+bool cus_watchdog_ready(void) {
+    return true;
+}
+bool cus_watchdog_kick(void) {
+    return false;
+}
+bool cus_engine_take_in_time(struct cus_engine *engine) {
+    cus_lock_take(&engine->lock);
+    return true;
+}
+uint64_t cus_exit_patience_ns(void) {
+    return 0;
+}
+bool cus_submit_wait_for(struct cus_submit *submit, uint64_t ns) {
+    (void)submit;
+    (void)ns;
+    return true;
+}
+bool cus_program_captures(struct cus_context *context) {
+    (void)context;
+    return false;
+}
+bool cus_streams_same(struct cus_engine *engine) {
+    (void)engine;
+    return true;
+}
+bool cus_realtime_allows(struct cus_thread *thread) {
+    (void)thread;
+    return true;
+}
+const char *cus_trace_cause(unsigned cause) {
+    (void)cause;
+    return "";
+}
+void cus_branch_leave_all(struct cus_engine *home) {
+    (void)home;
+}
+
+static void no_stream(void) {
+    order_engines(0);
+}
+static void one_stream(void) {
+    order_engines(1);
+}
+
+static void defer_on(struct cus_engine *engine) {
+    cus_lock_take(&engine->lock);
+    if (order_may_defer(engine)) {
+        ops[engine->number] = 1;
+        order_begin_segment(engine);
+    }
+    cus_engine_unlock(engine);
+}
+
+static void defer(void) {
+    defer_on(cus_process.engines[0]);
+}
+static void defer_on_new(void) {
+    defer_on(order_new_engine());
+}
+static void profile(void) {
+    cus_engine_profiling(true);
+}
+static void end_process(void) {
+    cus_engine_drain();
+}
+static void give_up(void) {
+    cus_engine_defer_off("test");
+}
+static void open_library(void) {
+    cus_opening_enter();
+    cus_engine_opening();
+}
+static void nothing_pending(void) {
+    for (uint32_t i = 0; i < cus_process.n_engines; i++)
+        ORDER_CHECK(!cus_process.engines[i]->pending && !ops[i]);
+}
+
+#define CASES(name_, threads_)                                                                     \
+    {.name = name_, .set_up = one_stream, .threads = {defer, threads_}, .check = nothing_pending}, \
+    {                                                                                              \
+        .name = name_ ", new stream", .set_up = no_stream, .threads = {defer_on_new, threads_},    \
+        .check = nothing_pending                                                                   \
+    }
+
+static const struct order_test tests[] = {
+    CASES("profiler", profile),
+    CASES("exit", end_process),
+    CASES("given up", give_up),
+    CASES("dlopen", open_library),
+    {.name = NULL},
+};
+static const char *const files[] = {"start.c", "flush.c",    "offer.c", "registry.c",
+                                    "state.h", "deferred.c", NULL};
+static const struct order_weaker weaker[] = {
+    {"start.c cus_engine_profiling LOAD &cus_process.state RELAXED",
+     "an old DEFER flushes once for nothing"},
+    {"start.c cus_engine_opening LOAD &cus_process.state RELAXED",
+     "an old DEFER flushes once for nothing; once off, it stays off"},
+    {"start.c cus_engine_defer_off STORE &cus_process.off_why RELAXED", "the texts are constants"},
+    {"start.c cus_engine_defer_off COMPARE (int *)&cus_process.state fails RELAXED",
+     "then there is nothing to do"},
+    {"start.c cus_engine_drain LOAD &cus_process.state RELAXED",
+     "OFF is only written in a forked child"},
+    {"flush.c cus_flush_branches LOAD &cus_process.branches RELAXED",
+     "gap: no stream is a branch in these cases"},
+    {"flush.c cus_flush_branches LOAD &cus_process.n_engines RELAXED",
+     "gap: no stream is a branch in these cases"},
+    {"deferred.c nothing_pends SUB cus_group_pending(engine) RELAXED",
+     "the lock orders here; watchdog_test has readers without the lock"},
+    {"deferred.c nothing_pends STORE &engine->pending RELAXED",
+     "the lock orders here; watchdog_test needs it"},
+    {"offer.c begin STORE &engine->pending RELAXED",
+     "the lock orders here; watchdog_test needs it"},
+    {"offer.c begin ADD cus_group_pending(engine) RELAXED",
+     "the lock orders here; watchdog_test needs it"},
+    {NULL, NULL},
+};
+
+int main(int argc, char **argv) {
+    return order_main(argc, argv, tests, files, weaker);
+}
