@@ -76,10 +76,13 @@ class Finder:
                     self.statement(body)
 
     def here(self, cursor):
-        return cursor.location.file and cursor.location.file.name == self.path
+        file = cursor.extent.start.file
+        return file and file.name == self.path
 
     def of_macro(self, cursor):
-        """The cursor comes from one macro, or is within its arguments."""
+        """The cursor comes from one macro, is within its arguments, or is in a file that this one includes here."""
+        if not self.here(cursor):
+            return True
         start, end = cursor.extent.start.offset, cursor.extent.end.offset
         place = bisect.bisect_right(self.macros, (start, 1 << 60)) - 1
         return start >= end or any(s <= start and end <= e for s, e in self.macros[max(0, place - 3):place + 1])
