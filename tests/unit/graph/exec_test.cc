@@ -22,7 +22,7 @@ size_t calls;             // of the driver, all
 size_t captures, reads;   // begun; of a node's params
 size_t patched;           // handle of the node that was patched last
 unsigned carveout;        // what a node says of that attribute
-unsigned grid;            // what a node says of its own
+unsigned shape[6];        // what a node says of its grid and block
 std::vector<size_t> open; // what the next node comes behind, as handles
 std::vector<std::pair<size_t, size_t>> edges;
 
@@ -108,9 +108,12 @@ cus_driver MakeDriver() {
         calls++;
         reads++;
         *params = {};
-        params->gridDimX = grid;
-        params->gridDimY = params->gridDimZ = 1;
-        params->blockDimX = params->blockDimY = params->blockDimZ = 1;
+        params->gridDimX = shape[0];
+        params->gridDimY = shape[1];
+        params->gridDimZ = shape[2];
+        params->blockDimX = shape[3];
+        params->blockDimY = shape[4];
+        params->blockDimZ = shape[5];
         return CUDA_SUCCESS;
     };
     t.cuGraphKernelNodeGetAttribute = [](CUgraphNode, CUlaunchAttributeID,
@@ -144,10 +147,11 @@ class Exec : public ::testing::Test {
         story.clear();
         n_nodes = calls = captures = reads = patched = 0;
         carveout = 50;
-        grid = 1;
-        for (auto &values : values_)
-            for (unsigned i = 0; i < 6; i++)
-                values.dims[i] = 1;
+        for (unsigned i = 0; i < 6; i++) {
+            shape[i] = i + 1;
+            for (auto &values : values_)
+                values.dims[i] = i + 1;
+        }
     }
     void TearDown() override {
         if (exec_)
@@ -263,11 +267,16 @@ TEST_F(Exec, NodeIsReadWhenItIsPatchedFirst) {
 }
 
 TEST_F(Exec, NodeThatIsNotWhatWasAskedForIsNotPatched) {
-    Add();
+    for (uint32_t i = 0; i < 6; i++)
+        Add();
     ASSERT_TRUE(Build());
-    grid = 2;
-    EXPECT_NE(cus_exec_patch(&driver_, nullptr, exec_, 0, ops_[0].kind, ops_[0].values),
-              CUDA_SUCCESS);
+    for (uint32_t i = 0; i < 6; i++) {
+        shape[i] = 9;
+        EXPECT_NE(cus_exec_patch(&driver_, nullptr, exec_, i, ops_[i].kind, ops_[i].values),
+                  CUDA_SUCCESS)
+            << i;
+        shape[i] = i + 1;
+    }
     EXPECT_EQ(patched, 0u);
 }
 
@@ -357,7 +366,7 @@ TEST_F(Exec, ArgumentsBeyondFourKilobytesReachTheNodeWhole) {
     for (uint32_t i = 0; i < kBytes; i++)
         value[i] = (uint8_t)(i * 7 + i / 256);
     void *params[] = {value.data()};
-    const uint32_t dims[7] = {1, 1, 1, 1, 1, 1, 0};
+    const uint32_t dims[7] = {1, 2, 3, 4, 5, 6, 0};
     cus_launch_store(&kind, dims, params, values);
     ops_[0].values = values;
     ASSERT_TRUE(Build());

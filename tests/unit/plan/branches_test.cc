@@ -258,6 +258,9 @@ TEST(Branches, AWaitBehindWhichTheBranchDoesNothingIsNoFork) {
     again.goes_on = 1;
     Path more(kTwo + Region(1) + waits + Kinds{RecordOn(0), again} + kTwo);
     EXPECT_EQ(more.Size(0), 7u) << "the branch had work in front of the next wait";
+    Path worked(kTwo + Kinds{RecordOn(0), WaitOn(1, 0, 1), LaunchOn(1), RecordOn(0), again} + kTwo +
+                Region(1));
+    EXPECT_EQ(worked.Size(0, 8), 14u) << "the branch had work in front of this wait";
 }
 
 // The ops that another segment has too are looked at first.

@@ -79,4 +79,22 @@ TEST(Heads, IsFoundByWhatItsNewGraphBeginsWith) {
     ExpectFaithful(program);
 }
 
+TEST(Heads, AreAsManyAsThereIsRoomFor) {
+    Program program;
+    for (int turn = 0; turn < 5; turn++)
+        for (const char *name : {"a", "b", "c"}) {
+            for (int i = 0; i < CUS_HEAD_OPS; i++)
+                program.Op(name + std::to_string(i));
+            program.Sync();
+        }
+    uint64_t heads[4] = {};
+    EXPECT_EQ(cus_plan_heads(&program.plan, heads, 4), 3u);
+    uint64_t few[3] = {7, 7, 7};
+    EXPECT_EQ(cus_plan_heads(&program.plan, few, 2), 2u);
+    EXPECT_EQ(few[0], heads[0]);
+    EXPECT_EQ(few[1], heads[1]);
+    EXPECT_EQ(few[2], 7u) << "nothing is written behind the room";
+    EXPECT_EQ(cus_plan_heads(&program.plan, few, 0), 0u);
+}
+
 } // namespace

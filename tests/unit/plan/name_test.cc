@@ -220,6 +220,7 @@ TEST(Shown, NamesAsDemanglersAndProfilersShowThem) {
         std::string text, found;
     } cases[] = {
         {"kernel", "base kernel kernel"},
+        {"int azAZ_09(int)", "demangled azAZ_09 azAZ_09"},
         {"::kernel", "base kernel kernel"},
         {"a::b", "qualified b a::b"},
         {"void ns::kernel<float, 4>(float*, int)", "demangled kernel ns::kernel"},

@@ -1,9 +1,12 @@
 // Promise: stored ops keep arguments of all sizes, and can be compared and found again.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <vector>
 
 extern "C" {
@@ -130,6 +133,181 @@ TEST(Op, GarbageBetweenThePackedArgumentsDoesNotCount) {
     kernel.kind.layout = nullptr; // of a memset or copy all bytes do
     flat[17] ^= 0xff;
     EXPECT_FALSE(cus_flat_same(&kernel.kind, flat.data(), at.values()));
+}
+
+// What a node may get (HAZARDS A11, A12): a kernel that ran with two blocks, and the shapes around
+// each limit.
+struct Shapes {
+    cus_kind kind = {};
+    using Dims = std::array<uint32_t, CUS_DIMS>;
+
+    Shapes() {
+        kind.type = CUS_OP_LAUNCH;
+        kind.threads_max = 100000; // no limit, so that those of every GPU are seen
+        kind.shared_end = 1000;
+        std::fill_n(kind.cluster, 3, 1);
+    }
+    void Ran(Dims dims) { cus_kind_ran(&kind, dims.data()); }
+    bool Allows(Dims dims) const { return cus_kind_allows(&kind, dims.data()); }
+    bool Grid(uint32_t x, uint32_t y, uint32_t z) const { return Allows({x, y, z, 32, 2, 1, 100}); }
+    bool Block(uint32_t x, uint32_t y, uint32_t z) const { return Allows({4, 4, 4, x, y, z, 100}); }
+};
+
+struct TwoBlocks : Shapes {
+    TwoBlocks() {
+        Ran({4, 4, 4, 32, 2, 1, 100});
+        Ran({4, 4, 4, 64, 1, 1, 100});
+    }
+};
+
+TEST(Shape, OfAKindThatNeverRanIsNotAllowed) {
+    Shapes shapes;
+    EXPECT_FALSE(shapes.Allows({0, 0, 0, 0, 0, 0, 0}));
+    EXPECT_FALSE(shapes.Grid(4, 4, 4));
+    shapes.kind.type = CUS_OP_MEMSET; // has no shape
+    EXPECT_TRUE(shapes.Allows({0, 0, 0, 0, 0, 0, 0}));
+    shapes.Ran({1, 1, 1, 1, 1, 1, 0});
+    EXPECT_EQ(shapes.kind.n_shapes, 0u);
+}
+
+TEST(Shape, GridsEndWhereTheDriverEndsThem) {
+    TwoBlocks shapes;
+    EXPECT_TRUE(shapes.Grid(1, 1, 1));
+    EXPECT_TRUE(shapes.Grid(2147483647, 65535, 65535));
+    EXPECT_FALSE(shapes.Grid(2147483648, 1, 1));
+    EXPECT_FALSE(shapes.Grid(1, 65536, 1));
+    EXPECT_FALSE(shapes.Grid(1, 1, 65536));
+    EXPECT_FALSE(shapes.Grid(0, 1, 1));
+    EXPECT_FALSE(shapes.Grid(1, 0, 1));
+    EXPECT_FALSE(shapes.Grid(1, 1, 0));
+}
+
+TEST(Shape, GridsAreWholeClusters) {
+    for (int i = 0; i < 3; i++) {
+        TwoBlocks shapes;
+        shapes.kind.cluster[i] = 2;
+        uint32_t grid[3] = {3, 3, 3};
+        EXPECT_FALSE(shapes.Grid(3, 3, 3)) << i;
+        grid[i] = 6;
+        EXPECT_TRUE(shapes.Grid(grid[0], grid[1], grid[2])) << i;
+    }
+}
+
+TEST(Shape, BlocksEndWhereTheDriverEndsThem) {
+    TwoBlocks shapes;
+    EXPECT_TRUE(shapes.Block(1, 1, 1));
+    EXPECT_TRUE(shapes.Block(1024, 1, 1));
+    EXPECT_TRUE(shapes.Block(1, 1024, 1));
+    EXPECT_TRUE(shapes.Block(1, 1, 64));
+    EXPECT_FALSE(shapes.Block(1025, 1, 1));
+    EXPECT_FALSE(shapes.Block(1, 1025, 1));
+    EXPECT_FALSE(shapes.Block(1, 1, 65));
+    EXPECT_FALSE(shapes.Block(0, 1, 1));
+    EXPECT_FALSE(shapes.Block(1, 0, 1));
+    EXPECT_FALSE(shapes.Block(1, 1, 0));
+    shapes.kind.threads_max = 60;
+    EXPECT_TRUE(shapes.Block(3, 4, 5));
+    shapes.kind.threads_max = 59;
+    EXPECT_FALSE(shapes.Block(3, 4, 5));
+    EXPECT_TRUE(shapes.Block(32, 2, 1)) << "it ran";
+}
+
+TEST(Shape, ANewBlockNeedsTwoThatRan) {
+    Shapes shapes;
+    shapes.Ran({4, 4, 4, 32, 2, 1, 100});
+    EXPECT_FALSE(shapes.Block(32, 1, 1));
+    shapes.Ran({4, 4, 4, 32, 2, 1, 200}); // the same block again
+    EXPECT_FALSE(shapes.Block(32, 1, 1));
+    shapes.kind.shared_end = 0;
+    shapes.Ran({4, 4, 4, 32, 2, 2, 100});
+    shapes.kind.shared_end = 1000;
+    EXPECT_TRUE(shapes.Block(32, 1, 1));
+}
+
+TEST(Shape, SharedMemoryEndsWhereTheFunctionEndsIt) {
+    TwoBlocks shapes;
+    EXPECT_TRUE(shapes.Allows({4, 4, 4, 32, 2, 1, 0}));
+    EXPECT_TRUE(shapes.Allows({4, 4, 4, 32, 2, 1, 999}));
+    EXPECT_FALSE(shapes.Allows({4, 4, 4, 32, 2, 1, 1000}));
+    shapes.kind.shared_end = 0; // nothing new
+    EXPECT_FALSE(shapes.Allows({4, 4, 4, 32, 2, 1, 0}));
+    EXPECT_TRUE(shapes.Grid(5, 5, 5)) << "it ran with 100 bytes";
+    shapes.Ran({4, 4, 4, 32, 2, 1, 5000});
+    EXPECT_TRUE(shapes.Allows({7, 4, 4, 32, 2, 1, 5000})) << "it ran";
+}
+
+TEST(Shape, OfACooperativeKernelMustHaveRunWhole) {
+    TwoBlocks shapes;
+    shapes.kind.cooperative = 1;
+    shapes.kind.shared_end = 0;
+    EXPECT_TRUE(shapes.Grid(4, 4, 4));
+    EXPECT_FALSE(shapes.Grid(5, 4, 4));
+    EXPECT_FALSE(shapes.Grid(4, 5, 4));
+    EXPECT_FALSE(shapes.Grid(4, 4, 5));
+    EXPECT_TRUE(shapes.Block(64, 1, 1));
+}
+
+TEST(Shape, IsNotedOnceAndWhileThereIsRoom) {
+    Shapes shapes;
+    shapes.kind.shared_end = 0;
+    for (uint32_t i = 0; i < 2 * CUS_KIND_SHAPES; i++)
+        for (int again = 0; again < 2; again++) {
+            shapes.Ran({1, 1, 1, 32 + i, 1, 1, 0});
+            EXPECT_EQ(shapes.kind.n_shapes, std::min<uint32_t>(i + 1, CUS_KIND_SHAPES));
+            EXPECT_EQ(shapes.Allows({9, 1, 1, 32 + i, 1, 1, 0}), i < CUS_KIND_SHAPES) << i;
+        }
+    EXPECT_EQ(shapes.kind.cluster[0], 1u) << "what stands behind the shapes";
+}
+
+TEST(Shape, EachWordThatDiffersIsSeen) {
+    Shapes::Dims dims = {1, 2, 3, 4, 5, 6, 7};
+    for (unsigned i = 0; i < CUS_DIMS; i++) {
+        Shapes::Dims other = dims;
+        EXPECT_TRUE(cus_dims_same(dims.data(), other.data()));
+        other[i]++;
+        EXPECT_FALSE(cus_dims_same(dims.data(), other.data())) << i;
+    }
+}
+
+cus_kind OfId(uint32_t id) {
+    cus_kind kind = {};
+    kind.id = id;
+    return kind;
+}
+
+TEST(Signature, HoldsEachWordOfTheShapeAndTheKind) {
+    const cus_kind kind = OfId(5);
+    Shapes::Dims dims = {1, 2, 3, 4, 5, 6, 7};
+    std::set<uint64_t> lo, hi;
+    auto add = [&](const cus_kind &of) {
+        cus_signature made = cus_signature_add({11, 12}, &of, dims.data());
+        lo.insert(made.lo);
+        hi.insert(made.hi);
+    };
+    add(kind);
+    add(OfId(6));
+    for (unsigned i = 0; i < CUS_DIMS; i++) {
+        dims[i] += 16u << i;
+        add(kind);
+        dims[i] -= 16u << i;
+    }
+    EXPECT_EQ(lo.size(), 2u + CUS_DIMS);
+    EXPECT_EQ(hi.size(), 2u + CUS_DIMS);
+}
+
+TEST(Signature, OfManyOpsAtOnceIsThatOfOneByOne) {
+    const cus_kind kind = OfId(5);
+    Shapes::Dims dims = {1, 2, 3, 4, 5, 6, 7};
+    cus_signature one_by_one = {11, 12}, own = {0, 0};
+    for (uint32_t n = 0; n < 5; n++) {
+        cus_signature at_once = cus_signature_append({11, 12}, own, cus_signature_power(n));
+        EXPECT_TRUE(cus_signature_same(at_once, one_by_one)) << n;
+        EXPECT_FALSE(cus_signature_same({at_once.lo + 1, at_once.hi}, one_by_one)) << n;
+        EXPECT_FALSE(cus_signature_same({at_once.lo, at_once.hi + 1}, one_by_one)) << n;
+        dims[0]++;
+        one_by_one = cus_signature_add(one_by_one, &kind, dims.data());
+        own = cus_signature_add(own, &kind, dims.data());
+    }
 }
 
 } // namespace
