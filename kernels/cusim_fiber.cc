@@ -32,7 +32,10 @@ using saved = void *;
 
 extern "C" void cusim_switch(saved *from, saved to);
 #if defined(__x86_64__)
-enum { KEPT = 8, ENTRY = 6 }; /* six registers, the address for `ret`, a word that aligns the stack */
+enum {
+    KEPT = 8,
+    ENTRY = 6
+}; /* six registers, the address for `ret`, a word that aligns the stack */
 __asm__(".text\n"
         ".globl cusim_switch\n"
         ".hidden cusim_switch\n"

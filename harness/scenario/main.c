@@ -19,9 +19,10 @@ const struct sc_scenario sc_scenarios[] = {
 #undef SC_SCENARIO
     {NULL, NULL, NULL}};
 
-static const char usage[] = "usage: scenario NAME [--route "
-                            "elf|dlsym|getproc|getproc11|getproc14|export|runtime] [--steps N] [--seed S]\n"
-                            "       scenario --list | --help\n";
+static const char usage[] =
+    "usage: scenario NAME [--route "
+    "elf|dlsym|getproc|getproc11|getproc14|export|runtime] [--steps N] [--seed S]\n"
+    "       scenario --list | --help\n";
 
 static unsigned long long number(const char *text) {
     char *end;

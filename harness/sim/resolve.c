@@ -33,9 +33,7 @@ __asm__(".pushsection .text\n"
         "cusim_unknown_jumps:\n"
         ".set cusim_at, 0\n"
         ".rept 64\n"
-        ".p2align 4\n"
-        JUMP_THROUGH
-        ".set cusim_at, cusim_at + 8\n"
+        ".p2align 4\n" JUMP_THROUGH ".set cusim_at, cusim_at + 8\n"
         ".endr\n"
         ".popsection\n");
 

@@ -1,9 +1,9 @@
 /*
  * Decides what the exported dlsym answers (entry_x86_64.S, entry_aarch64.S). Only names that begin
- * with cu[A-Z], cup, cud or __cud come here. Runs on any thread, possibly in a constructor under the loader's
- * lock. Takes no lock, waits for nothing and starts nothing. Never calls dlsym by name, since that
- * name is this library's own. cus_dlsym_find is not even instrumented: a sanitizer's runtime calls
- * dlsym before the runtime is ready.
+ * with cu[A-Z], cup, cud or __cud come here. Runs on any thread, possibly in a constructor under
+ * the loader's lock. Takes no lock, waits for nothing and starts nothing. Never calls dlsym by
+ * name, since that name is this library's own. cus_dlsym_find is not even instrumented: a
+ * sanitizer's runtime calls dlsym before the runtime is ready.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -87,8 +87,7 @@ static const uint8_t *find_way_back(const uint8_t *begin, size_t bytes) {
     const uint32_t AUTIASP = 0xd50323bf, RET = 0xd65f03c0;
     const uint32_t *end = (const uint32_t *)(begin + bytes / 4 * 4) - 2;
     for (const uint32_t *at = (const uint32_t *)begin; at < end; at++) {
-        if ((*at & LDP_MASK) == LDP && *at & ~LDP_MASK &&
-            at[1 + (at[1] == AUTIASP)] == RET)
+        if ((*at & LDP_MASK) == LDP && *at & ~LDP_MASK && at[1 + (at[1] == AUTIASP)] == RET)
             return (const uint8_t *)at;
     }
     return NULL;

@@ -19,7 +19,8 @@ Result Verb(const Strings &arguments) {
     Result result = Ran(Launcher(arguments));
     std::string what = arguments[0] + " " + arguments[1];
     EXPECT_TRUE(Ended(result)) << what;
-    EXPECT_LT(result.peak_mb, sim::Sanitizer().empty() ? kMegabytes : 10 * kMegabytes) << what;
+    bool bare = sim::Sanitizer().empty() && !getenv("CUS_TEST_EMULATED");
+    EXPECT_LT(result.peak_mb, bare ? kMegabytes : 10 * kMegabytes) << what;
     EXPECT_LE(result.status, 1) << what << result.err;
     EXPECT_TRUE(result.status == 0 || Refused(result, "cusplice: ")) << what << result.err;
     return result;
