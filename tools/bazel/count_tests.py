@@ -9,16 +9,24 @@ import urllib.parse
 import xml.etree.ElementTree as ET
 
 
+def says_skipped(suite):
+    """True of a script that says that it was skipped, and nothing else. What it printed stands below Bazel's line of dashes."""
+    printed = (suite.findtext("system-out") or "").partition("-----\n")[2].split("\n")
+    lines = [line for line in printed if line.strip()]
+    return bool(lines) and all(line.startswith("SKIPPED") for line in lines)
+
+
 def cases_of(xml_path):
     """Yields (name, "passed" | "failed" | "skipped") for each test case that ran."""
-    for case in ET.parse(xml_path).getroot().iter("testcase"):
-        name = ".".join(filter(None, (case.get("classname"), case.get("name"))))
-        if case.find("failure") is not None or case.find("error") is not None:
-            yield name, "failed"
-        elif case.find("skipped") is not None or case.get("result") == "skipped":
-            yield name, "skipped"
-        elif case.get("status") != "notrun":
-            yield name, "passed"
+    for suite in ET.parse(xml_path).getroot().iter("testsuite"):
+        for case in suite.iter("testcase"):
+            name = ".".join(filter(None, (case.get("classname"), case.get("name"))))
+            if case.find("failure") is not None or case.find("error") is not None:
+                yield name, "failed"
+            elif case.find("skipped") is not None or case.get("result") == "skipped" or says_skipped(suite):
+                yield name, "skipped"
+            elif case.get("status") != "notrun":
+                yield name, "passed"
 
 
 def results_of(events):
