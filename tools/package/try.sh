@@ -43,7 +43,8 @@ demo() {
 # The launcher and the packages' folder: nothing is wrong with them on the simulator. A run leaves a cache, and a process that was killed a
 # page. Both go, and no page of one that lives.
 leave_and_forget() {
-    LD_LIBRARY_PATH=$2/demo/sim "$1" doctor
+    # qemu has no process_vm_readv, which doctor finds wrong.
+    LD_LIBRARY_PATH=$2/demo/sim "$1" doctor || [[ $arch == arm64 ]]
     LD_LIBRARY_PATH=$2/demo/sim "$1" run -c decode -- "$2/demo/decode" --tokens 100
     ls "$HOME/.cache/cusplice/cusplice.cache"
     touch "$XDG_RUNTIME_DIR/cusplice-$(id -u)-"{99999999,$$}
@@ -185,7 +186,7 @@ inside() {
 }
 
 attempt "tarball" tarball
-[[ $# != 0 || $arch != amd64 ]] || suites+=(jammy)
+if [[ $# == 0 && $arch == amd64 ]]; then suites+=(jammy); fi
 if [[ $arch == amd64 ]]; then attempt "wheel" wheel; fi
 if [[ $arch == amd64 ]] && command -v dpkg >/dev/null; then attempt "Debian package" deb; fi
 if [[ $arch == amd64 ]] && compgen -G "$out/*.rpm" >/dev/null; then
