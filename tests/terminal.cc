@@ -82,7 +82,7 @@ void Terminal::Resize(unsigned columns, unsigned rows) {
 }
 
 int Terminal::Wait() {
-    over_ = Within(20, [&] {
+    over_ = Within(getenv("CUS_TEST_EMULATED") ? 400 : 20, [&] {
         Pump();
         return waitpid(pid_, &status_, WNOHANG) == pid_;
     });

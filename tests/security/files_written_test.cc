@@ -208,6 +208,8 @@ TEST(FilesWritten, WhereStandardErrorIsClosedNoFileOfTheProgramIsTakenForIt) {
 
 // The same where the library's own files could have got that number.
 TEST(FilesWritten, NoFileOfTheLibraryIsADescriptorThatTheProgramWritesTo) {
+    if (getenv("CUS_TEST_EMULATED"))
+        GTEST_SKIP() << "qemu keeps the lowest descriptor for itself";
     std::string path = Write(Folder() + "/database", Database());
     std::string folder = Folder(), trace = folder + "/t.cst", log = folder + "/log";
     Child child = Preloaded(
