@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # old_glibc.sh [x86_64|aarch64]
 #
-# Makes what --config=release needs, in .cache/release, once (for AArch64 --config=release-aarch64 and .cache/release-aarch64): headers and link-time stubs of glibc 2.28 (sysroot), and a compiler that
+# Makes what --config=release needs, in .cache/release, once: headers and link-time stubs of glibc 2.28 (sysroot), and a compiler that
 # uses them (cc). The compiler is the machine's gcc, so that releases have the code that is tested and measured; only what they see of
-# the C library is older. The ziglang wheel from PyPI (100 MB, pinned in release-wheels.txt) has the stubs of every glibc as text, and
+# the C library is older. For AArch64 the names are --config=release-aarch64 and .cache/release-aarch64, and gcc is Debian's cross
+# compiler. The ziglang wheel from PyPI (100 MB, pinned in release-wheels.txt) has the stubs of every glibc as text, and
 # makes them; it goes again afterwards.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -59,7 +60,11 @@ rm "$lib/libc.so"
 echo "GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( $loader ) )" >"$lib/libc.so"
 # The loader has what thread-local variables of shared libraries need, and on AArch64 the value that guards stacks.
 echo 'void __tls_get_addr(void) {} unsigned long __stack_chk_guard = 1;' >"$work/ld.c"
-if [[ $machine == x86_64 ]]; then echo 'GLIBC_2.3 { global: __tls_get_addr; local: *; };'; else echo 'GLIBC_2.17 { __tls_get_addr; __stack_chk_guard; };'; fi >"$work/ld.map"
+if [[ $machine == x86_64 ]]; then
+    echo 'GLIBC_2.3 { global: __tls_get_addr; local: *; };' >"$work/ld.map"
+else
+    echo 'GLIBC_2.17 { __tls_get_addr; __stack_chk_guard; };' >"$work/ld.map"
+fi
 "$gcc" -shared -nostdlib -Wl,-soname,"$loader" -Wl,--version-script="$work/ld.map" "$work/ld.c" -o "$lib/$loader"
 # zig's start file is position-independent: one for both kinds of program.
 cp "$(find_made crt1.o)" "$lib/crt1.o"
