@@ -70,6 +70,8 @@ CUresult cusim_memcpy_fill(struct cusim_work_memcpy *m, const CUDA_MEMCPY3D *p,
     m->params = *p;
     m->dst = dst.at;
     m->src = src.at;
+    m->dst_in = cusim_mem_operand((uintptr_t)dst.at);
+    m->src_in = cusim_mem_operand((uintptr_t)src.at);
     m->width = p->WidthInBytes;
     m->height = p->Height;
     m->depth = p->Depth;

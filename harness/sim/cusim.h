@@ -329,8 +329,16 @@ struct cusim_work_kernel {
     unsigned char *blob;
 };
 
+/* The kind of memory that an operand lies in, as it was when the operation was given: a graph's
+ * node keeps it when that memory is gone. */
+struct cusim_operand {
+    int kind, device; /* enum cusim_mem_kind */
+    uint64_t ctx_id;
+};
+
 struct cusim_work_memset {
     CUdeviceptr dst;
+    struct cusim_operand in;
     size_t pitch, width, height; /* width in elements */
     unsigned value, element;
 };
@@ -339,6 +347,7 @@ struct cusim_work_memcpy {
     CUDA_MEMCPY3D params; /* as given, or as GetParams returns them */
     unsigned char *dst;
     const unsigned char *src;
+    struct cusim_operand dst_in, src_in;
     size_t width, height, depth;
     size_t dst_pitch, src_pitch, dst_slice, src_slice;
     const char *kind; /* HtoD, DtoH, DtoD, HtoH */
@@ -574,7 +583,8 @@ void cusim_mem_free(struct cusim_mem *mem);
 /* A block of a pool is about to be freed, not in stream order. */
 void cusim_pool_block_gone(struct cusim_mem *mem);
 struct cusim_mem *cusim_mem_find(uintptr_t address); /* the live block around an address */
-struct cusim_mem *cusim_mem_at(uintptr_t base);      /* the live block that begins at the address */
+struct cusim_operand cusim_mem_operand(uintptr_t address);
+struct cusim_mem *cusim_mem_at(uintptr_t base); /* the live block that begins at the address */
 struct cusim_mem *cusim_mem_next(uintptr_t from,
                                  uintptr_t to); /* the first block that lies there in part */
 void cusim_mem_insert(struct cusim_mem *mem);

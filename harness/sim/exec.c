@@ -194,24 +194,24 @@ static void put(struct cusim_exec *exec, unsigned index, struct cusim_work *work
 /* The kind of memory that a node depends on. The documentation allows the driver to refuse any
  * other kind. Driver 580 distinguishes only pools, foreign host memory, and all else; on a side
  * of a copy that says HOST it distinguishes no host memory. Mappings have not been measured. */
-static bool same_family(uintptr_t a, uintptr_t b) {
-    struct cusim_mem *x = cusim_mem_find(a), *y = cusim_mem_find(b);
-    if (!x || !y)
-        return !x && !y;
-    if (x->device != y->device || x->ctx_id != y->ctx_id)
+static bool same_family(struct cusim_operand a, struct cusim_operand b) {
+    if (a.kind == CUSIM_MEM_PAGEABLE || b.kind == CUSIM_MEM_PAGEABLE)
+        return a.kind == b.kind;
+    if (a.device != b.device || a.ctx_id != b.ctx_id)
         return false;
-    bool mapping = x->kind == CUSIM_MEM_VIRTUAL || y->kind == CUSIM_MEM_VIRTUAL;
+    bool mapping = a.kind == CUSIM_MEM_VIRTUAL || b.kind == CUSIM_MEM_VIRTUAL;
     return cusim.options.measured_rules && !mapping
-               ? (x->kind == CUSIM_MEM_POOL) == (y->kind == CUSIM_MEM_POOL)
-               : x->kind == y->kind;
+               ? (a.kind == CUSIM_MEM_POOL) == (b.kind == CUSIM_MEM_POOL)
+               : a.kind == b.kind;
 }
 
-static bool is_host(uintptr_t a) {
-    struct cusim_mem *mem = cusim_mem_find(a);
-    return !mem || mem->kind == CUSIM_MEM_HOST || mem->kind == CUSIM_MEM_REGISTERED;
+static bool is_host(struct cusim_operand in) {
+    return in.kind == CUSIM_MEM_PAGEABLE || in.kind == CUSIM_MEM_HOST ||
+           in.kind == CUSIM_MEM_REGISTERED;
 }
 
-static bool same_side(CUmemorytype before, uintptr_t a, CUmemorytype now, uintptr_t b) {
+static bool same_side(CUmemorytype before, struct cusim_operand a, CUmemorytype now,
+                      struct cusim_operand b) {
     if (before != now)
         return false;
     if (cusim.options.measured_rules && now == CU_MEMORYTYPE_HOST && is_host(a) && is_host(b))
@@ -222,10 +222,8 @@ static bool same_side(CUmemorytype before, uintptr_t a, CUmemorytype now, uintpt
 static bool memcpy_may_replace(const struct cusim_work_memcpy *a,
                                const struct cusim_work_memcpy *b) {
     return a->height == 1 && a->depth == 1 && b->height == 1 && b->depth == 1 &&
-           same_side(a->params.dstMemoryType, (uintptr_t)a->dst, b->params.dstMemoryType,
-                     (uintptr_t)b->dst) &&
-           same_side(a->params.srcMemoryType, (uintptr_t)a->src, b->params.srcMemoryType,
-                     (uintptr_t)b->src);
+           same_side(a->params.dstMemoryType, a->dst_in, b->params.dstMemoryType, b->dst_in) &&
+           same_side(a->params.srcMemoryType, a->src_in, b->params.srcMemoryType, b->src_in);
 }
 
 static bool memset_may_replace(const struct cusim_work_memset *a, const struct cusim_work_memset *b,
@@ -236,7 +234,7 @@ static bool memset_may_replace(const struct cusim_work_memset *a, const struct c
         return false;
     if (cusim.options.measured_rules)
         return true;
-    return same_family(a->dst, b->dst) && a->element == b->element &&
+    return same_family(a->in, b->in) && a->element == b->element &&
            (a->height > 1 || b->width * b->element <= fits);
 }
 

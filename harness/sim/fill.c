@@ -21,6 +21,7 @@ CUresult cusim_memset_fill(struct cusim_work_memset *m, CUdeviceptr dst, size_t 
          !cusim_virtual_allows(dst, extent, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)))
         return CUDA_ERROR_INVALID_VALUE;
     *m = (struct cusim_work_memset){.dst = dst,
+                                    .in = cusim_mem_operand(dst),
                                     .pitch = pitch,
                                     .width = width,
                                     .height = height,

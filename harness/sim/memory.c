@@ -96,6 +96,12 @@ struct cusim_mem *cusim_mem_find(uintptr_t address) {
     return address - mem->base < mem->bytes && !mem->freed ? mem : NULL;
 }
 
+struct cusim_operand cusim_mem_operand(uintptr_t address) {
+    struct cusim_mem *mem = cusim_mem_find(address);
+    return mem ? (struct cusim_operand){mem->kind, mem->device, mem->ctx_id}
+               : (struct cusim_operand){.kind = CUSIM_MEM_PAGEABLE};
+}
+
 struct cusim_mem *cusim_mem_at(uintptr_t base) {
     struct cusim_mem *mem = cusim_mem_find(base);
     return mem && mem->base == base ? mem : NULL;

@@ -16,6 +16,7 @@
 
 #include "shim/base/file.h"
 #include "shim/base/mem.h"
+#include "shim/base/path.h"
 #include "shim/base/presets.h"
 
 enum { FILES = 64, DEPTH = 8, OPENED = 256 };
@@ -163,8 +164,9 @@ static const char *obstacle(struct cus_config_files *files, int fd) {
 
 static void tell_include(struct cus_config_files *files, const char *name, int line,
                          const char *nearest, const char *what, const char *why) {
-    char text[400];
-    snprintf(text, sizeof text, "include = %.200s: %s%s", name, what, why);
+    char text[400], shown[200];
+    snprintf(text, sizeof text, "include = %s: %s%s", cus_path_shown(name, shown, sizeof shown),
+             what, why);
     tell(files, files->level[files->depth - 1].path, line, nearest, false, text);
 }
 
@@ -248,11 +250,11 @@ static struct cus_config_files *files_of_user(cus_problem_fn *problem, void *con
 static const char variable[] = "CUSPLICE_CONFIG";
 
 static void add_named(struct cus_config_files *files) {
-    char nearest[CUS_PRESET_BYTES], text[300], *path = files->level->path;
+    char nearest[CUS_PRESET_BYTES], text[300], shown[200], *path = files->level->path;
     const char *why;
     if (!cus_config_find(files->name, "", path, PATH_MAX, nearest)) {
-        snprintf(text, sizeof text, "%.200s: there is no such file and no such preset",
-                 files->name);
+        snprintf(text, sizeof text, "%s: there is no such file and no such preset",
+                 cus_path_shown(files->name, shown, sizeof shown));
         tell(files, variable, 0, nearest, false, text);
         return;
     }
@@ -280,7 +282,7 @@ static const char *take_part(const char *list, char *out, size_t bytes) {
 /* A list is one path where a file has that name: so it was before lists were. As many parts as
  * possible are taken together. */
 static const char *take_joined(struct cus_config_files *files, const char *list) {
-    char text[400];
+    char text[400], shown[200];
     const char *rest = take_part(list, files->name, PATH_MAX), *behind = rest;
     size_t used = (size_t)snprintf(files->joined, PATH_MAX, "%s", files->name);
     while (rest && used < PATH_MAX) {
@@ -291,8 +293,8 @@ static const char *take_joined(struct cus_config_files *files, const char *list)
         snprintf(files->name, PATH_MAX, "%s", files->joined);
         behind = rest;
         snprintf(text, sizeof text,
-                 "':' separates files, and %.200s is taken as one: write its ':' as '\\:'",
-                 files->joined);
+                 "':' separates files, and %s is taken as one: write its ':' as '\\:'",
+                 cus_path_shown(files->joined, shown, sizeof shown));
         tell(files, variable, 0, NULL, true, text);
     }
     return behind;

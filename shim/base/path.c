@@ -40,3 +40,14 @@ bool cus_path_expand(const char *path, char *out, size_t bytes, bool *own) {
     out[used] = 0;
     return true;
 }
+
+const char *cus_path_shown(const char *path, char *out, size_t bytes) {
+    size_t length = strlen(path);
+    bool whole = length < bytes;
+    if (!whole)
+        path += length - (bytes - 1 - strlen("..."));
+    while (!whole && (*path & 0xc0) == 0x80)
+        path++;
+    snprintf(out, bytes, "%s%s", whole ? "" : "...", path);
+    return out;
+}

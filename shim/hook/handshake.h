@@ -27,7 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CUS_HANDSHAKE_LINE = 512 }; /* a line's length in bytes, at most */
+enum { CUS_HANDSHAKE_LINE = 576 }; /* a line's length in bytes, at most */
 
 enum cus_found {
     CUS_FOUND_FRONT,

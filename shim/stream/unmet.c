@@ -8,16 +8,18 @@
  */
 #include <stdio.h>
 
+#include "shim/base/path.h"
 #include "shim/stats/tally.h"
 #include "shim/stream/state.h"
 #include "shim/stream/why.h"
 
-enum { TEXT = 480 }; /* a line of the hand-shake has room for it */
+enum { TEXT = 540, PATH = 160 }; /* a line of the hand-shake has room for them */
 
 struct unmet {
     void (*say)(const char *text);
     char passed[80]; /* behind each text: launches that no rule was asked about */
     char text[TEXT];
+    char path[PATH]; /* as it is shown */
 };
 
 static bool is_of(const char *pattern, const char *prefix) {
@@ -33,10 +35,10 @@ static void say_rule(struct unmet *it, const struct cus_rule *rule) {
         snprintf(place, sizeof place, ":%d", rule->line);
     if (name)
         cus_report_nearest(rule->pattern, nearest);
-    snprintf(it->text, sizeof it->text, "%s = %.100s (%.140s%s) matched no %s%s%s%s",
-             cus_policy_name(rule->policy), rule->pattern, rule->file, place,
-             call ? "call" : "kernel", *nearest ? CUS_UNMET_OWN "the nearest kernel is " : "",
-             nearest, it->passed);
+    snprintf(it->text, sizeof it->text, "%s = %.100s (%s%s) matched no %s%s%s%s",
+             cus_policy_name(rule->policy), rule->pattern,
+             cus_path_shown(rule->file, it->path, PATH), place, call ? "call" : "kernel",
+             *nearest ? CUS_UNMET_OWN "the nearest kernel is " : "", nearest, it->passed);
     it->say(it->text);
 }
 
@@ -90,11 +92,13 @@ static void judge_files(struct unmet *it, const struct cus_rules *rules, bool ot
     if (group->more && group != &standing) /* the user may have named none of these files */
         snprintf(it->text, sizeof it->text,
                  "none of the %u rules of the files that -c or CUSPLICE_CONFIG names, with those "
-                 "that they include, matched a kernel; the first is %.200s:%d%s",
-                 group->n, group->first->file, group->first->line, it->passed);
+                 "that they include, matched a kernel; the first is %s:%d%s",
+                 group->n, cus_path_shown(group->first->file, it->path, PATH), group->first->line,
+                 it->passed);
     else
-        snprintf(it->text, sizeof it->text, "none of the %u rules of %.200s%s matched a kernel%s",
-                 group->n, group->first->file, group->more ? " and other files" : "", it->passed);
+        snprintf(it->text, sizeof it->text, "none of the %u rules of %s%s matched a kernel%s",
+                 group->n, cus_path_shown(group->first->file, it->path, PATH),
+                 group->more ? " and other files" : "", it->passed);
     it->say(it->text);
 }
 
@@ -119,8 +123,9 @@ static void judge_steps(struct unmet *it, const struct cus_rules *rules) {
     else
         snprintf(it->text, sizeof it->text,
                  "mode %s: no kernel was the marker of a [step] section (marker = %.60s, "
-                 "%.160s:%d): no step was a uniform decode, and %s%s",
-                 cus_mode_name(mode), step->marker, step->file, step->line, so, it->passed);
+                 "%s:%d): no step was a uniform decode, and %s%s",
+                 cus_mode_name(mode), step->marker, cus_path_shown(step->file, it->path, PATH),
+                 step->line, so, it->passed);
     it->say(it->text);
 }
 

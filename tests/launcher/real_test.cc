@@ -8,6 +8,7 @@
 
 #include <sstream>
 
+#include "shim/base/path.h"
 #include "tests/launcher/launcher.h"
 
 namespace {
@@ -43,7 +44,17 @@ std::string Lines(const std::string &text, const std::string &word) {
     return out;
 }
 
+// A file as these lines show it.
+std::string Shown(const std::string &path) {
+    char shown[160];
+    return cus_path_shown(path.c_str(), shown, sizeof shown);
+}
+
 TEST(RealLibrary, RulesThatMatchedNothingAreSaidOnceAndChangeNoStatus) {
+    const std::string folders = "far/" + std::string(90, 'd') + "/" + std::string(90, 'e');
+    std::filesystem::create_directories(Folder() + "/" + folders);
+    const std::string far = Write(folders + "/far.conf", "[rules]\neager = attention_decoder\n");
+
     const std::string mine = Write("mine.conf", "[rules]\neager = x_*\nnever_defer = lib:liby*\n");
     const std::string one = Write("one.conf", "[rules]\neager = attention_decoder\n");
     const std::string decode = "config/presets/decode.conf", program = "harness/decode/decode";
@@ -55,16 +66,19 @@ TEST(RealLibrary, RulesThatMatchedNothingAreSaidOnceAndChangeNoStatus) {
     } cases[] = {
         {{"-c", decode}, ""},
         {{"-c", decode, "-c", mine}, ""}, // one of all matched
-        {{"-c", mine}, "none of the 2 rules of " + mine + " matched a kernel"},
+        {{"-c", mine}, "none of the 2 rules of " + Shown(mine) + " matched a kernel"},
         {{"-c", mine, "-c", vllm},
          "none of the 4 rules of the files that -c or CUSPLICE_CONFIG names, with those that they "
          "include, matched a kernel; the first is " +
-             vllm + ":2"},
+             Shown(vllm) + ":2"},
+        {{"-c", far},
+         "eager = attention_decoder (" + Shown(far) +
+             ":2) matched no kernel; the nearest kernel is attention_decode"},
         {{"-c", one},
-         "eager = attention_decoder (" + one +
+         "eager = attention_decoder (" + Shown(one) +
              ":2) matched no kernel; the nearest kernel is attention_decode"},
         {{"-c", mine, "-c", "decode"},
-         "none of the 2 rules of " + mine + " matched a kernel"}, // a preset
+         "none of the 2 rules of " + Shown(mine) + " matched a kernel"}, // a preset
         {{"-c", "vllm", "-c", "decode"}, ""},
         {{"-c", decode, "--set", "eager=atention*"},
          "eager = atention* (CUSPLICE_EAGER) matched no kernel; the nearest kernel is "
@@ -74,6 +88,7 @@ TEST(RealLibrary, RulesThatMatchedNothingAreSaidOnceAndChangeNoStatus) {
         {{"-c", mine, "--set", "mode=eager"}, ""},
         {{"-c", mine, "--set", "mode=observe"}, ""},
     };
+    EXPECT_TRUE(Has(Shown(far), "/far.conf")) << Shown(far);
     for (const auto &c : cases) {
         Strings arguments = c.options;
         // Two processes, of which each would say it.
@@ -97,7 +112,7 @@ TEST(RealLibrary, RulesOfTheUsersFileAreJudgedByThemselvesAlone) {
         Strings options;
         std::string heard;
     } cases[] = {
-        {{}, "cusplice: none of the 2 rules of " + user + " matched a kernel\n"},
+        {{}, "cusplice: none of the 2 rules of " + Shown(user) + " matched a kernel\n"},
         {{"--set", "eager=attention_decode"}, ""},
         {{"-c", "config/presets/decode.conf"}, ""},
     };

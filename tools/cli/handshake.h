@@ -28,7 +28,7 @@
  */
 
 #define CUS_UNMET_OWN "; "         /* as in shim/stream/engine.h */
-enum { CUS_HANDSHAKE_LINE = 512 }; /* bytes of a line at most, as in shim/hook/handshake.h */
+enum { CUS_HANDSHAKE_LINE = 576 }; /* bytes of a line at most, as in shim/hook/handshake.h */
 
 /* Makes the file in `folder` (NULL: that of temporary files) and names it in the environment.
  * False: there is none, and nothing can be said afterwards. */

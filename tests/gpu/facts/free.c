@@ -82,9 +82,9 @@ static struct {
     bool copy;
 } patch;
 
-static void patch_make(bool copy) {
-    CUDA_MEMSET_NODE_PARAMS set = memset_of(lab.memory + 8192);
-    CUDA_MEMCPY3D from = copy_of(lab.memory + 8192);
+static void patch_make(bool copy, CUdeviceptr memory) {
+    CUDA_MEMSET_NODE_PARAMS set = memset_of(memory);
+    CUDA_MEMCPY3D from = copy_of(memory);
     patch.copy = copy;
     patch.chain = fact_chain();
     if (copy)
@@ -117,7 +117,7 @@ static const char *patch_launch(void) {
  * that came anew. */
 static void patched(int copy) {
     char text[400], detail[400];
-    patch_make(copy != 0);
+    patch_make(copy != 0, lab.memory + 8192);
     CUdeviceptr first = alloc();
     const char *set = patch_to(first);
     snprintf(text, sizeof text, "live: set %s, launch %s", set, patch_launch());
@@ -138,10 +138,23 @@ static void patched(int copy) {
                 last == unreached ? "same" : "other", again, patch_launch());
 }
 
+/* The memory that a node was given is freed and gone; then it is given other memory of the pool. */
+static void moved(int copy) {
+    CUdeviceptr before = alloc(), after = alloc();
+    CUmemoryPool pool;
+    patch_make(copy != 0, before);
+    CALL(cuMemFreeAsync, (before, lab.a));
+    CALL(cuStreamSynchronize, (lab.a));
+    CALL(cuDeviceGetDefaultMemPool, (&pool, 0));
+    CALL(cuMemPoolTrimTo, (pool, 0));
+    const char *set = patch_to(after);
+    fact_say("set %s, launch %s", set, patch_launch());
+}
+
 /* An exec whose node names memory that is freed now is launched all the same, as one would be that
  * is launched again with another node patched. */
 static void stale(int copy) {
-    patch_make(copy != 0);
+    patch_make(copy != 0, lab.memory + 8192);
     CUdeviceptr memory = alloc();
     struct fact_call again;
     CUgraphExec exec = NULL;
@@ -166,6 +179,8 @@ const struct fact_trial fact_free[] = {
     {"free-of-host-memory", wrong, HOST, 0},
     {"pool-memset-node", patched, 0, 0},
     {"pool-memcpy-node", patched, 1, 0},
+    {"pool-memset-moved", moved, 0, 0},
+    {"pool-memcpy-moved", moved, 1, 0},
     {"pool-stale-memset", stale, 0, 0},
     {"pool-stale-memcpy", stale, 1, 0},
     {0},

@@ -123,4 +123,16 @@ TEST(Path, HasTheNameOfTheMachine) {
     EXPECT_EQ(PathOn(std::string(64, 'h')), "/d/" + std::string(64, 'h') + ".json");
 }
 
+// What names the file stands at the end of its path.
+TEST(ShownPath, LosesItsBeginningAndNoPartOfACharacter) {
+    char out[16];
+    EXPECT_STREQ(cus_path_shown("", out, sizeof out), "");
+    EXPECT_STREQ(cus_path_shown("/d/file.conf", out, 13), "/d/file.conf");
+    EXPECT_STREQ(cus_path_shown("/d/file.conf", out, 12), "...ile.conf");
+    EXPECT_STREQ(cus_path_shown("/dd/\xc3\xa4.conf", out, 12), "/dd/\xc3\xa4.conf");
+    EXPECT_STREQ(cus_path_shown("/dd/\xc3\xa4.conf", out, 11), "...\xc3\xa4.conf");
+    EXPECT_STREQ(cus_path_shown("/dd/\xc3\xa4.conf", out, 10), "....conf");
+    EXPECT_STREQ(cus_path_shown("/d/file.conf", out, 4), "...");
+}
+
 } // namespace

@@ -201,6 +201,33 @@ TEST_F(Graph, SetParamsNeedsTheSourceNode) {
     EXPECT_EQ(1, RunOnce(exec, p));
 }
 
+// What a node was given may be freed before it is given something else of its kind.
+TEST_F(Graph, NodesKeepTheKindOfMemoryThatIsGone) {
+    const auto refused = CUDA_ERROR_INVALID_VALUE;
+    CUdeviceptr a = Alloc(64, 7), before, after;
+    CUgraph graph;
+    CUgraphNode copy, fill;
+    CUgraphExec exec;
+    CU_OK(cuMemAllocAsync(&before, 64, s));
+    CU_OK(cuMemAllocAsync(&after, 64, s));
+    CUDA_MEMCPY3D c = CopyParams(a, before, 16);
+    CUDA_MEMSET_NODE_PARAMS m = {before, 0, 3, 1, 16, 1};
+    CU_OK(cuGraphCreate(&graph, 0));
+    CU_OK(cuGraphAddMemcpyNode(&copy, graph, nullptr, 0, &c, ctx));
+    CU_OK(cuGraphAddMemsetNode(&fill, graph, nullptr, 0, &m, ctx));
+    CU_OK(cuGraphInstantiate(&exec, graph, 0));
+    CU_OK(cuMemFreeAsync(before, s));
+    CU_OK(cuStreamSynchronize(s));
+    c = CopyParams(a, a, 16);
+    CU_EXPECT(refused, cuGraphExecMemcpyNodeSetParams(exec, copy, &c, ctx));
+    m.dst = a;
+    CU_EXPECT(refused, cuGraphExecMemsetNodeSetParams(exec, fill, &m, ctx));
+    c = CopyParams(a, after, 16);
+    CU_OK(cuGraphExecMemcpyNodeSetParams(exec, copy, &c, ctx));
+    m.dst = after;
+    CU_OK(cuGraphExecMemsetNodeSetParams(exec, fill, &m, ctx));
+}
+
 TEST_F(Graph, ACopyNodeKeepsTypeAndKindOfMemory) {
     CUdeviceptr a = Alloc(64, 7), b = Alloc(64), pool;
     int *pinned, *pinned2;
