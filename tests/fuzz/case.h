@@ -13,10 +13,20 @@ namespace fuzz {
 
 using Env = std::map<std::string, std::string>;
 
+// One run of a program: the simulator's delays, and the turns of the threads.
+struct Timing {
+    uint32_t delay_us;
+    uint64_t seed;
+    sched_plan plan;
+};
+
 struct Case {
     Env env; // of both servers: CUSPLICE_* and CUSIM_*
     std::vector<fuzz_program> programs;
     std::string fault; // for the preloaded side: what calls of the library fail, as CUSIM_FAULT
+    unsigned schedules = 0;        // orders of turns of each program; 0: threads run as they come
+    uint64_t seed = 0;             // with `schedules`: of the timings of the first program
+    std::vector<Timing> last = {}; // of the last program, if given
 };
 
 // splitmix64

@@ -30,6 +30,7 @@ const char help[] =
   --seed S         of programs, settings and timings (default 1)
   --first N        begin with the N-th program of the seed (rounded down to a batch of 40)
   --jobs J         pairs of servers at a time (default: processors)
+  --schedules N    run each program in N orders of its threads' turns (tests/sched)
   --faults         calls of the library fail now and then (programs without graphs of their own)
   --keep-going     do not stop at the first difference
   --out DIR        where programs that differ are written (default .)
@@ -52,7 +53,7 @@ CUSPLICE_WITHOUT goes on to the preloaded side (a library that is built with --c
 struct Options {
     uint64_t programs = 2000, seed = 1, first = 0, only = UINT64_MAX;
     double seconds = 0;
-    unsigned jobs = 0, tries = 6;
+    unsigned jobs = 0, tries = 6, schedules = 0;
     int min_share = -1;
     bool faults = false, keep_going = false;
     std::string out = ".", replay, minimise, print;
@@ -71,7 +72,8 @@ struct Run {
     std::atomic<uint64_t> next_batch{0}, done{0}, differences{0}, ops{0}, in_graphs{0},
         fallbacks{0};
     std::atomic<bool> stop{false};
-    std::mutex report; // one difference at a time
+    std::mutex report; // one difference at a time, and `turns`
+    Turns turns;
 };
 
 uint64_t LastProgram(const Options &o) {
@@ -84,6 +86,9 @@ bool TimeIsUp(const Run &run) {
 
 bool DiffersIn(const Paths &paths, const Case &c, unsigned tries, std::string *difference,
                int patience_ms = PATIENCE_MS) {
+    if (c.schedules) { // each run of it is the same
+        tries = 1;
+    }
     for (unsigned i = 0; i < tries; i++) {
         std::string text = RunCase(paths, c, i * 1000 + 17, patience_ms);
         if (!text.empty()) {
@@ -166,36 +171,54 @@ void DoBatch(Run *run, uint64_t batch) {
     const Options &o = run->o;
     uint64_t first = batch * BATCH, end = std::min<uint64_t>(first + BATCH, LastProgram(o));
     Case c;
+    Turns turns;
     c.env = MakeEnv(o.seed, batch);
+    c.schedules = o.schedules;
+    c.seed = o.seed + first;
     Pair pair(run->paths, c.env);
     std::vector<fuzz_program> programs;
     bool dead = false;
     auto send = [&](uint64_t n) {
         programs.push_back(MakeProgram(o.seed, n, o.faults));
         SendProgram(&pair, programs.back(), o.faults ? MakeFault(o.seed, n) : "",
-                    MakeTimings(o.seed + n));
+                    MakeTimings(o.seed + n, o.schedules));
     };
-    for (uint64_t n = first; n < end && n < first + AHEAD; n++) {
+    // The runs of a program in many orders are sent one by one.
+    const uint64_t ahead = o.schedules ? 1 : AHEAD;
+    for (uint64_t n = first; n < end && n < first + ahead; n++) {
         send(n);
     }
     for (uint64_t n = first; n < end && !dead && !run->stop; n++) {
+        std::vector<Timing> timings = MakeTimings(o.seed + n, o.schedules);
+        std::string fault = o.faults ? MakeFault(o.seed, n) : "";
         std::string difference =
-            ReceiveProgram(&pair, programs[n - first], MakeTimings(o.seed + n), &dead);
+            ReceiveProgram(&pair, programs[n - first], fault, timings, &dead, &turns);
         run->done++;
         if (!difference.empty()) {
             run->differences++;
             Case upto = c;
             upto.programs.assign(programs.begin(),
                                  programs.begin() + static_cast<long>(n - first) + 1);
-            upto.fault = o.faults ? MakeFault(o.seed, n) : "";
+            upto.fault = fault;
+            if (o.schedules) { // alone, the program runs in turn first, as here
+                timings[turns.differed].plan.points = static_cast<uint32_t>(turns.in_turn);
+                upto.last = {timings[0], timings[1], timings[turns.differed]};
+            }
             if (!o.keep_going) {
                 run->stop = true;
             }
             Investigate(run, upto, n, difference);
         }
-        if (n + AHEAD < end) {
-            send(n + AHEAD);
+        if (n + ahead < end) {
+            send(n + ahead);
         }
+    }
+    {
+        std::lock_guard<std::mutex> lock(run->report);
+        run->turns.schedules += turns.schedules;
+        run->turns.points += turns.points;
+        run->turns.switches += turns.switches;
+        run->turns.longest_ns = std::max(run->turns.longest_ns, turns.longest_ns);
     }
     Counts counts;
     std::string ended = pair.preloaded.Finish(&counts);
@@ -227,7 +250,7 @@ void Work(Run *run) {
 int FuzzAll(const Options &o) {
     Run run;
     run.o = o;
-    run.paths = FindPaths();
+    run.paths = FindPaths(o.schedules > 0);
     run.next_batch = o.first / BATCH;
     std::vector<std::thread> workers;
     for (unsigned i = 0; i < o.jobs; i++) {
@@ -245,6 +268,14 @@ int FuzzAll(const Options &o) {
            static_cast<unsigned long long>(run.differences), seconds,
            static_cast<double>(run.done) / seconds, static_cast<unsigned long long>(run.ops), share,
            static_cast<unsigned long long>(run.fallbacks));
+    if (o.schedules) {
+        printf("fuzz: %llu schedules, %.0f points and %.1f switches each, the longest took %.1f ms "
+               "of the threads' clock\n",
+               static_cast<unsigned long long>(run.turns.schedules),
+               static_cast<double>(run.turns.points) / static_cast<double>(run.turns.schedules),
+               static_cast<double>(run.turns.switches) / static_cast<double>(run.turns.schedules),
+               static_cast<double>(run.turns.longest_ns) / 1e6);
+    }
     if (o.faults && run.done >= 200 && run.fallbacks == 0) {
         printf("fuzz: no call of the library failed: nothing was tested\n");
         return 1;
@@ -272,10 +303,10 @@ int Replay(const Options &o, const std::string &path, bool shrink) {
     Case c;
     std::string difference;
     run.o = o;
-    run.paths = FindPaths();
     if (!Load(path, &c)) {
         return 2;
     }
+    run.paths = FindPaths(c.schedules > 0);
     if (!RunPlainTwice(run.paths, c, 1).empty()) {
         printf("fuzz: two plain runs of it differ: the program has no single right answer\n");
     }
@@ -308,16 +339,26 @@ int Main(int argc, char **argv) {
         ONLY,
         TRIES,
         SHARE,
+        SCHEDULES,
         HELP
     };
-    const option longs[] = {{"programs", 1, nullptr, PROGRAMS}, {"seconds", 1, nullptr, SECONDS},
-                            {"seed", 1, nullptr, SEED},         {"first", 1, nullptr, FIRST},
-                            {"jobs", 1, nullptr, JOBS},         {"faults", 0, nullptr, FAULTS},
-                            {"keep-going", 0, nullptr, KEEP},   {"out", 1, nullptr, OUT},
-                            {"replay", 1, nullptr, REPLAY},     {"minimise", 1, nullptr, MINIMISE},
-                            {"print", 1, nullptr, PRINT},       {"only", 1, nullptr, ONLY},
-                            {"tries", 1, nullptr, TRIES},       {"min-share", 1, nullptr, SHARE},
-                            {"help", 0, nullptr, HELP},         {nullptr, 0, nullptr, 0}};
+    const option longs[] = {{"programs", 1, nullptr, PROGRAMS},
+                            {"seconds", 1, nullptr, SECONDS},
+                            {"seed", 1, nullptr, SEED},
+                            {"first", 1, nullptr, FIRST},
+                            {"jobs", 1, nullptr, JOBS},
+                            {"faults", 0, nullptr, FAULTS},
+                            {"keep-going", 0, nullptr, KEEP},
+                            {"out", 1, nullptr, OUT},
+                            {"replay", 1, nullptr, REPLAY},
+                            {"minimise", 1, nullptr, MINIMISE},
+                            {"print", 1, nullptr, PRINT},
+                            {"only", 1, nullptr, ONLY},
+                            {"tries", 1, nullptr, TRIES},
+                            {"min-share", 1, nullptr, SHARE},
+                            {"schedules", 1, nullptr, SCHEDULES},
+                            {"help", 0, nullptr, HELP},
+                            {nullptr, 0, nullptr, 0}};
     Options o;
     bool programs = false;
     for (int c; (c = getopt_long(argc, argv, "h", longs, nullptr)) != -1;) {
@@ -360,6 +401,9 @@ int Main(int argc, char **argv) {
             break;
         case TRIES:
             o.tries = static_cast<unsigned>(strtoul(optarg, nullptr, 0));
+            break;
+        case SCHEDULES:
+            o.schedules = static_cast<unsigned>(strtoul(optarg, nullptr, 0));
             break;
         case SHARE:
             o.min_share = atoi(optarg);

@@ -118,6 +118,14 @@ struct Shrinker {
             Change1([i](fuzz_program *p) { p->op[i].verb = FUZZ_chain; });
         }
     }
+    // What the plan of the last run changes, one after the other.
+    void Schedule() {
+        for (unsigned i = 0; !best.last.empty() && i < best.last.back().plan.depth; i++) {
+            Case c = best;
+            c.last.back().plan.dropped |= 1u << i;
+            Try(c);
+        }
+    }
     void Settings() {
         for (const auto &entry : Env(best.env)) {
             Case c = best;
@@ -143,6 +151,7 @@ Case Minimise(const Case &c, const std::function<bool(const Case &)> &differs, u
     s.Lanes();
     s.Steps();
     s.Settings();
+    s.Schedule();
     return s.best;
 }
 

@@ -111,6 +111,13 @@ std::string ToText(const Case &c) {
     if (!c.fault.empty()) {
         out << "fault " << c.fault << "\n";
     }
+    if (c.schedules) {
+        out << "schedules " << c.schedules << " " << c.seed << "\n";
+    }
+    for (const auto &t : c.last) {
+        out << "timing " << t.delay_us << " " << t.seed << " " << t.plan.seed << " " << t.plan.depth
+            << " " << t.plan.points << " " << t.plan.dropped << "\n";
+    }
     for (const auto &p : c.programs) {
         out << "program " << p.steps << " " << p.threads << " " << p.lanes << "\n";
         for (unsigned l = 0; l < p.lanes; l++) {
@@ -191,6 +198,15 @@ std::string FromText(const std::string &text, Case *c) {
             }
         } else if (word == "fault") {
             words >> c->fault;
+        } else if (word == "schedules") {
+            words >> c->schedules >> c->seed;
+            error = words ? "" : "not a number of schedules and a seed";
+        } else if (word == "timing") {
+            Timing t = {};
+            words >> t.delay_us >> t.seed >> t.plan.seed >> t.plan.depth >> t.plan.points >>
+                t.plan.dropped;
+            error = words ? "" : "not a timing";
+            c->last.push_back(t);
         } else if (word == "program") {
             fuzz_program p = {};
             words >> p.steps >> p.threads >> p.lanes;

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "tests/sched/plan.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -35,9 +37,10 @@ struct fuzz_program {
 /* To a server: run this. */
 struct fuzz_request {
     uint32_t delay_us;
-    uint32_t number; /* given back */
-    uint64_t seed;   /* of the delays */
-    char fault[128]; /* for cuSimSetFault; "": none */
+    uint32_t number;        /* given back */
+    uint64_t seed;          /* of the delays */
+    struct sched_plan plan; /* of the threads' turns, where libsched.so is there */
+    char fault[128];        /* for cuSimSetFault; "": none */
     struct fuzz_program program;
 };
 
@@ -53,6 +56,7 @@ struct fuzz_reply {
     uint64_t digest[FUZZ_LANES];
     uint32_t n_codes[FUZZ_THREADS];
     uint64_t log_bytes;
+    struct sched_ran ran; /* zeros without libsched.so */
 };
 
 #ifdef __cplusplus

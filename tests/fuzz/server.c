@@ -45,12 +45,16 @@ static CUresult (*log_take)(char **text, size_t *bytes);
 static CUresult (*set_delay)(unsigned us);
 static CUresult (*set_seed)(unsigned long long seed);
 static CUresult (*set_fault)(const char *text);
+static sched_begin_fn *turns_begin; /* NULL without libsched.so */
+static sched_end_fn *turns_end;
 
 static void find_simulator(void) {
     log_take = (CUresult(*)(char **, size_t *))dlsym(RTLD_DEFAULT, "cuSimLogTake");
     set_delay = (CUresult(*)(unsigned))dlsym(RTLD_DEFAULT, "cuSimSetDelay");
     set_seed = (CUresult(*)(unsigned long long))dlsym(RTLD_DEFAULT, "cuSimSetSeed");
     set_fault = (CUresult(*)(const char *))dlsym(RTLD_DEFAULT, "cuSimSetFault");
+    turns_begin = (sched_begin_fn *)dlsym(RTLD_DEFAULT, "sched_begin");
+    turns_end = (sched_end_fn *)dlsym(RTLD_DEFAULT, "sched_end");
     if (!log_take || !set_delay || !set_seed || !set_fault) {
         fprintf(stderr, "fuzz: this is not the simulator\n");
         _exit(5);
@@ -118,7 +122,11 @@ static void serve(struct machine *m, const struct fuzz_request *request) {
     set_delay(request->delay_us);
     set_seed(request->seed);
     set_fault(request->fault);
+    if (turns_begin)
+        turns_begin(&request->plan);
     machine_run(m);
+    if (turns_end)
+        reply.ran = turns_end();
     set_fault("");
     for (unsigned i = 0; i < m->lanes; i++)
         reply.digest[i] = lane_digest(&m->lane[i]);

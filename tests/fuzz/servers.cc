@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -80,6 +81,7 @@ uint64_t NumberBehind(const std::string &text, const std::string &key) {
     // A limit of memory would be hit by the simulator's arenas; cores of children help nobody.
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
+    personality(ADDR_NO_RANDOMIZE); // what depends on addresses is the same in each run
     if (socket == 3) {
         fcntl(3, F_SETFD, 0);
     } else {
@@ -99,15 +101,22 @@ uint64_t NumberBehind(const std::string &text, const std::string &key) {
 
 } // namespace
 
-Paths FindPaths() {
+Paths FindPaths(bool schedules) {
     char exe[4096] = "";
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     std::string bin =
         Directory(Directory(Directory(std::string(exe, n > 0 ? static_cast<size_t>(n) : 0))));
     const char *suppressions = getenv("FUZZ_TSAN_SUPPRESSIONS");
     const char *library = getenv("FUZZ_PRELOAD"), *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    std::string with_points = bin + "/tests/sched/libcusplice.so",
+                turns = bin + "/tests/sched/libsched.so";
     return {bin + "/tests/fuzz/server", bin + "/harness/sim/lib",
-            library ? library : bin + "/shim/libcusplice.so", first ? first : "",
+            library     ? library
+            : schedules ? with_points
+                        : bin + "/shim/libcusplice.so",
+            first       ? first
+            : schedules ? turns
+                        : "",
             suppressions ? suppressions : ""};
 }
 
@@ -141,6 +150,9 @@ Server::Server(const Paths &paths, const Env &settings, bool preload, int patien
         }
         if (const char *folder = getenv("FUZZ_CACHE")) {
             env.push_back(std::string("CUSPLICE_CACHE_DIR=") + folder);
+        }
+        if (const char *file = getenv("SCHED_TRACE")) {
+            env.push_back(std::string("SCHED_TRACE=") + file);
         }
         if (const char *without = getenv("CUSPLICE_WITHOUT")) { // --config=ablate
             env.push_back(std::string("CUSPLICE_WITHOUT=") + without);
@@ -271,11 +283,19 @@ std::string Server::Finish(Counts *counts) {
     return ended;
 }
 
-std::vector<Timing> MakeTimings(uint64_t seed) {
+std::vector<Timing> MakeTimings(uint64_t seed, unsigned schedules) {
     Random r(Random(seed).Next());
-    return {{r.Of<uint32_t>({0, 0, 2}), r.Next()},
-            {0, r.Next()},
-            {r.Of<uint32_t>({0, 1, 3, 10}), r.Next()}};
+    std::vector<Timing> timings = {{r.Of<uint32_t>({0, 0, 2}), r.Next(), {}},
+                                   {0, r.Next(), {}},
+                                   {r.Of<uint32_t>({0, 1, 3, 10}), r.Next(), {}}};
+    for (unsigned i = 1; i < schedules; i++) {
+        timings.push_back({r.Of<uint32_t>({0, 1, 3, 10}), r.Next(), {}});
+    }
+    for (size_t i = 2; schedules > 0 && i < timings.size(); i++) {
+        timings[i].plan.seed = r.Next();
+        timings[i].plan.depth = 1 + r.Below(5);
+    }
+    return timings;
 }
 
 namespace {
@@ -361,23 +381,34 @@ std::string Difference(const fuzz_program &p, const Answer &expected, const Answ
     return "";
 }
 
-bool SendProgram(Pair *pair, const fuzz_program &program, const std::string &fault,
-                 const std::vector<Timing> &timings) {
+namespace {
+
+// A server is given no more, so that neither waits for the other to read.
+enum { UNREAD = 3 };
+
+bool Send(Pair *pair, const fuzz_program &program, const std::string &fault,
+          const std::vector<Timing> &timings, size_t i) {
     fuzz_request request = {};
     request.program = program;
-    bool good = true;
-    for (size_t i = 0; i < timings.size(); i++) {
-        request.delay_us = timings[i].delay_us;
-        request.seed = timings[i].seed;
-        request.number = static_cast<uint32_t>(i);
-        snprintf(request.fault, sizeof request.fault, "%s", i > 0 ? fault.c_str() : "");
-        good = (i == 0 ? pair->plain : pair->preloaded).Send(request) && good;
-    }
-    return good;
+    request.delay_us = timings[i].delay_us;
+    request.seed = timings[i].seed;
+    request.plan = timings[i].plan;
+    request.number = static_cast<uint32_t>(i);
+    snprintf(request.fault, sizeof request.fault, "%s", i > 0 ? fault.c_str() : "");
+    return (i == 0 ? pair->plain : pair->preloaded).Send(request);
 }
 
-std::string ReceiveProgram(Pair *pair, const fuzz_program &program,
-                           const std::vector<Timing> &timings, bool *dead) {
+} // namespace
+
+void SendProgram(Pair *pair, const fuzz_program &program, const std::string &fault,
+                 const std::vector<Timing> &timings) {
+    for (size_t i = 0; i < timings.size() && i < UNREAD; i++) {
+        Send(pair, program, fault, timings, i);
+    }
+}
+
+std::string ReceiveProgram(Pair *pair, const fuzz_program &program, const std::string &fault,
+                           const std::vector<Timing> &timings, bool *dead, Turns *turns) {
     Answer plain, preloaded;
     std::string difference, error = pair->plain.Receive(&plain);
     *dead = !error.empty();
@@ -388,10 +419,21 @@ std::string ReceiveProgram(Pair *pair, const fuzz_program &program,
         error = pair->preloaded.Receive(&preloaded);
         if (!error.empty()) {
             *dead = true;
+            turns->differed = difference.empty() ? i : turns->differed;
             return difference.empty() ? "preloaded: " + error : difference;
         }
+        if (i + UNREAD - 1 < timings.size()) {
+            Send(pair, program, fault, timings, i + UNREAD - 1);
+        }
+        const sched_ran &ran = preloaded.reply.ran;
+        turns->schedules += timings[i].plan.depth > 0;
+        turns->points += ran.points;
+        turns->switches += ran.switches;
+        turns->longest_ns = std::max(turns->longest_ns, ran.ns);
+        turns->in_turn = timings[i].plan.depth > 0 ? turns->in_turn : ran.points;
         if (difference.empty()) {
             difference = Difference(program, plain, preloaded);
+            turns->differed = i;
         }
     }
     return difference;
@@ -400,11 +442,15 @@ std::string ReceiveProgram(Pair *pair, const fuzz_program &program,
 std::string RunCase(const Paths &paths, const Case &c, uint64_t seed, int patience_ms) {
     Pair pair(paths, c.env, patience_ms);
     std::string difference;
+    Turns turns;
     bool dead = false;
     for (size_t i = 0; i < c.programs.size() && !dead; i++) {
-        std::vector<Timing> timings = MakeTimings(seed + i);
+        bool last = i + 1 == c.programs.size();
+        std::vector<Timing> timings =
+            last && !c.last.empty() ? c.last
+                                    : MakeTimings((c.schedules ? c.seed : seed) + i, c.schedules);
         SendProgram(&pair, c.programs[i], c.fault, timings);
-        difference = ReceiveProgram(&pair, c.programs[i], timings, &dead);
+        difference = ReceiveProgram(&pair, c.programs[i], c.fault, timings, &dead, &turns);
     }
     return difference;
 }

@@ -14,13 +14,14 @@ namespace fuzz {
 
 struct Paths {
     std::string server, simulator, library; // library: what the second server preloads
-    std::string preload_first;              // a sanitizer's runtime, or ""
+    std::string preload_first;              // a sanitizer's runtime, libsched.so, or ""
     std::string suppressions;               // of ThreadSanitizer, or ""
 };
 
 // Where the build puts them, seen from this program. FUZZ_PRELOAD names another library to preload
 // (tests of this fuzzer).
-Paths FindPaths();
+// Those of `schedules` take turns (tests/sched).
+Paths FindPaths(bool schedules = false);
 
 struct Answer {
     fuzz_reply reply;
@@ -32,6 +33,14 @@ struct Answer {
 // and were made good.
 struct Counts {
     uint64_t ops = 0, in_graphs = 0, fallbacks = 0;
+};
+
+// What the threads of the preloaded side did in all of its runs.
+struct Turns {
+    uint64_t schedules = 0, points = 0, switches = 0;
+    uint64_t longest_ns = 0; // of one run, by the threads' clock
+    size_t differed = 0;     // the timing that did
+    uint64_t in_turn = 0;    // points of the last program at depth 0
 };
 
 // How long a server may take for one program; to start, it has that long in any case.
@@ -67,23 +76,22 @@ struct Pair {
     Server plain, preloaded;
 };
 
-// The timings of one program: the first is plain's, the others the preloaded side's.
-struct Timing {
-    uint32_t delay_us;
-    uint64_t seed;
-};
-std::vector<Timing> MakeTimings(uint64_t seed);
+// The timings of one program: the first is plain's, the others the preloaded side's. `schedules`:
+// how many orders of the threads' turns, for servers with libsched.so; 0 without.
+std::vector<Timing> MakeTimings(uint64_t seed, unsigned schedules);
 
 // "" where the answers are alike, else what differs first.
 std::string Difference(const fuzz_program &program, const Answer &expected, const Answer &actual);
 
-bool SendProgram(Pair *pair, const fuzz_program &program, const std::string &fault,
+// Sends the first few; ReceiveProgram sends the rest.
+void SendProgram(Pair *pair, const fuzz_program &program, const std::string &fault,
                  const std::vector<Timing> &timings);
-// "" or the difference. *dead: one of the servers is of no more use.
-std::string ReceiveProgram(Pair *pair, const fuzz_program &program,
-                           const std::vector<Timing> &timings, bool *dead);
+// "" or the difference, and after which timing. *dead: one of the servers is of no more use.
+std::string ReceiveProgram(Pair *pair, const fuzz_program &program, const std::string &fault,
+                           const std::vector<Timing> &timings, bool *dead, Turns *turns);
 
 // Runs a whole case in fresh servers: "" or what differs in its last program.
+// A case with timings of its own has no use for `seed`.
 std::string RunCase(const Paths &paths, const Case &c, uint64_t seed,
                     int patience_ms = PATIENCE_MS);
 // The same with two plain servers: not "" means that the program itself has no single right answer.

@@ -1,0 +1,27 @@
+"""The library with a point in front of each atomic that orders."""
+
+def _points(settings, attr):
+    return {"//command_line_option:copt": settings["//command_line_option:copt"] + [
+        "-fsanitize=thread",
+        "-DCUS_POINTS",
+        "-Wno-tsan",
+    ]}
+
+_with_points = transition(
+    implementation = _points,
+    inputs = ["//command_line_option:copt"],
+    outputs = ["//command_line_option:copt"],
+)
+
+def _library_impl(ctx):
+    out = ctx.actions.declare_file(ctx.label.name)
+    ctx.actions.symlink(output = out, target_file = ctx.files.library[0])
+    return [DefaultInfo(files = depset([out]), runfiles = ctx.runfiles([out]))]
+
+library_with_points = rule(
+    implementation = _library_impl,
+    attrs = {
+        "library": attr.label(allow_files = True, cfg = _with_points),
+        "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
+    },
+)
