@@ -47,7 +47,7 @@ class Random {
 // The settings of the n-th batch of a run.
 Env MakeEnv(uint64_t seed, uint64_t batch);
 // The n-th program of a run. Without graphs of its own where library calls are to fail (`faults`).
-fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults);
+fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults, bool many_threads = false);
 // Which calls of the library fail in the n-th program; "" for none.
 std::string MakeFault(uint64_t seed, uint64_t number);
 

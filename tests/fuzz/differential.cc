@@ -20,7 +20,7 @@
 namespace fuzz {
 namespace {
 
-enum { BATCH = 40, AHEAD = 3 };
+enum { BATCH = 40, AHEAD = 3, STEPS_IN_TURN = 12, FIRST_TIMINGS = 2 };
 
 const char help[] =
     R"(differential: generated CUDA programs, plain and under libcusplice.so, on the simulator
@@ -40,7 +40,7 @@ const char help[] =
   --only N         print the N-th program of the seed as it would be saved
   --tries K        how often a run is tried again before it counts as alike (default 6)
   --min-share P    fail if less than P percent of the operations went out in graphs (default 15, with
-                   --faults 5; asked from 200 programs on)
+                   --faults or --schedules 5; asked from 200 programs on)
 
 Status: 0 no difference, 1 a difference (or too few graphs), 2 a mistake in the command line.
 Environment, for tests of the fuzzer: FUZZ_PRELOAD=FILE preloads another library than libcusplice.so;
@@ -147,6 +147,9 @@ void Investigate(Run *run, const Case &batch, uint64_t number, const std::string
                 name = "fuzz-" + std::to_string(run->o.seed) + "-" + std::to_string(number);
     Case alone = batch;
     alone.programs = {batch.programs.back()};
+    if (alone.last.size() > FIRST_TIMINGS) { // in turn, as in the batch, then the run that differed
+        alone.last.erase(alone.last.begin() + FIRST_TIMINGS, alone.last.end() - 1);
+    }
     printf("fuzz: program %llu differs\n%s", static_cast<unsigned long long>(number), seen.c_str());
     fflush(stdout);
     if (!RunPlainTwice(run->paths, alone, number).empty()) {
@@ -174,12 +177,19 @@ void DoBatch(Run *run, uint64_t batch) {
     Turns turns;
     c.env = MakeEnv(o.seed, batch);
     c.schedules = o.schedules;
+    if (o.schedules) { // programs are short
+        c.env["CUSPLICE_WARMUP"] = "1";
+        c.env["CUSPLICE_DEMOTE"] = "no";
+    }
     c.seed = o.seed + first;
     Pair pair(run->paths, c.env);
     std::vector<fuzz_program> programs;
     bool dead = false;
     auto send = [&](uint64_t n) {
-        programs.push_back(MakeProgram(o.seed, n, o.faults));
+        programs.push_back(MakeProgram(o.seed, n, o.faults, o.schedules > 0));
+        if (o.schedules) { // a short program in many orders shows more than a long one in few
+            programs.back().steps = std::min<uint32_t>(programs.back().steps, STEPS_IN_TURN);
+        }
         SendProgram(&pair, programs.back(), o.faults ? MakeFault(o.seed, n) : "",
                     MakeTimings(o.seed + n, o.schedules));
     };
@@ -200,9 +210,12 @@ void DoBatch(Run *run, uint64_t batch) {
             upto.programs.assign(programs.begin(),
                                  programs.begin() + static_cast<long>(n - first) + 1);
             upto.fault = fault;
-            if (o.schedules) { // alone, the program runs in turn first, as here
-                timings[turns.differed].plan.points = static_cast<uint32_t>(turns.in_turn);
-                upto.last = {timings[0], timings[1], timings[turns.differed]};
+            if (o.schedules) {
+                sched_plan *plan = &timings[turns.differed].plan;
+                plan->points = static_cast<uint32_t>(plan->by_takes ? turns.in_turn.takes
+                                                                    : turns.in_turn.points);
+                timings.resize(turns.differed + 1);
+                upto.last = timings;
             }
             if (!o.keep_going) {
                 run->stop = true;
@@ -425,7 +438,7 @@ int Main(int argc, char **argv) {
         o.programs = UINT64_MAX / 2;
     }
     if (o.min_share < 0) {
-        o.min_share = o.faults ? 5 : 15;
+        o.min_share = o.faults || o.schedules ? 5 : 15;
     }
     if (o.jobs == 0) {
         o.jobs = std::max(1u, std::thread::hardware_concurrency());

@@ -316,11 +316,11 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
     return env;
 }
 
-fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults) {
+fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults, bool many_threads) {
     Random r = Seeded(seed, number, 2);
     Maker m = {&r, {}, false, false, faults, 0};
     fuzz_program &p = m.p;
-    p.threads = r.Chance(75) ? 1 : 2 + r.Below(2);
+    p.threads = r.Chance(many_threads ? 25 : 75) ? 1 : 2 + r.Below(2);
     p.lanes = std::max(p.threads, r.Chance(35) ? 1 : 2 + r.Below(4));
     bool legacy = false;
     for (unsigned l = 0; l < p.lanes; l++) {

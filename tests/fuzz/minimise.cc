@@ -118,8 +118,13 @@ struct Shrinker {
             Change1([i](fuzz_program *p) { p->op[i].verb = FUZZ_chain; });
         }
     }
-    // What the plan of the last run changes, one after the other.
+    // Runs of the last program in other orders, then what the plan of its last run changes.
     void Schedule() {
+        for (size_t i = best.last.size(); i-- > 3;) {
+            Case c = best;
+            c.last.erase(c.last.begin() + static_cast<long>(i) - 1);
+            Try(c);
+        }
         for (unsigned i = 0; !best.last.empty() && i < best.last.back().plan.depth; i++) {
             Case c = best;
             c.last.back().plan.dropped |= 1u << i;
@@ -140,6 +145,7 @@ struct Shrinker {
 Case Minimise(const Case &c, const std::function<bool(const Case &)> &differs, unsigned budget) {
     Shrinker s = {c, differs, budget};
     s.Programs();
+    s.Schedule();
     s.Ops(s.best.programs.size() - 1);
     s.Steps();
     for (size_t i = s.best.programs.size(); i-- > 0;) {

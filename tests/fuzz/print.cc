@@ -116,7 +116,7 @@ std::string ToText(const Case &c) {
     }
     for (const auto &t : c.last) {
         out << "timing " << t.delay_us << " " << t.seed << " " << t.plan.seed << " " << t.plan.depth
-            << " " << t.plan.points << " " << t.plan.dropped << "\n";
+            << " " << t.plan.points << " " << t.plan.by_takes << " " << t.plan.dropped << "\n";
     }
     for (const auto &p : c.programs) {
         out << "program " << p.steps << " " << p.threads << " " << p.lanes << "\n";
@@ -204,7 +204,7 @@ std::string FromText(const std::string &text, Case *c) {
         } else if (word == "timing") {
             Timing t = {};
             words >> t.delay_us >> t.seed >> t.plan.seed >> t.plan.depth >> t.plan.points >>
-                t.plan.dropped;
+                t.plan.by_takes >> t.plan.dropped;
             error = words ? "" : "not a timing";
             c->last.push_back(t);
         } else if (word == "program") {

@@ -81,7 +81,9 @@ uint64_t NumberBehind(const std::string &text, const std::string &key) {
     // A limit of memory would be hit by the simulator's arenas; cores of children help nobody.
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
-    personality(ADDR_NO_RANDOMIZE); // what depends on addresses is the same in each run
+    if (paths.in_turn) {
+        personality(ADDR_NO_RANDOMIZE); // what depends on addresses is the same in each run
+    }
     if (socket == 3) {
         fcntl(3, F_SETFD, 0);
     } else {
@@ -106,18 +108,23 @@ Paths FindPaths(bool schedules) {
     ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
     std::string bin =
         Directory(Directory(Directory(std::string(exe, n > 0 ? static_cast<size_t>(n) : 0))));
+    std::string server = bin + "/tests/fuzz/server", simulator = bin + "/harness/sim/lib";
     const char *suppressions = getenv("FUZZ_TSAN_SUPPRESSIONS");
     const char *library = getenv("FUZZ_PRELOAD"), *first = getenv("CUS_TEST_PRELOAD_FIRST");
-    std::string with_points = bin + "/tests/sched/libcusplice.so",
-                turns = bin + "/tests/sched/libsched.so";
-    return {bin + "/tests/fuzz/server", bin + "/harness/sim/lib",
-            library     ? library
-            : schedules ? with_points
-                        : bin + "/shim/libcusplice.so",
-            first       ? first
-            : schedules ? turns
-                        : "",
-            suppressions ? suppressions : ""};
+    if (schedules) {
+        return {server,
+                simulator,
+                bin + "/tests/sched/libcusplice.so",
+                bin + "/tests/sched/libsched.so",
+                "",
+                true};
+    }
+    return {server,
+            simulator,
+            library ? library : bin + "/shim/libcusplice.so",
+            first ? first : "",
+            suppressions ? suppressions : "",
+            false};
 }
 
 Server::Server(const Paths &paths, const Env &settings, bool preload, int patience_ms)
@@ -151,11 +158,11 @@ Server::Server(const Paths &paths, const Env &settings, bool preload, int patien
         if (const char *folder = getenv("FUZZ_CACHE")) {
             env.push_back(std::string("CUSPLICE_CACHE_DIR=") + folder);
         }
-        if (const char *file = getenv("SCHED_TRACE")) {
-            env.push_back(std::string("SCHED_TRACE=") + file);
-        }
-        if (const char *without = getenv("CUSPLICE_WITHOUT")) { // --config=ablate
-            env.push_back(std::string("CUSPLICE_WITHOUT=") + without);
+        for (const char *name : {"SCHED_TRACE", "SCHED_PLANT", "CUSPLICE_MUTATE",
+                                 "CUSPLICE_WITHOUT"}) { // the last: --config=ablate
+            if (const char *value = getenv(name)) {
+                env.push_back(std::string(name) + "=" + value);
+            }
         }
         char name[] = "/tmp/fuzz-stats-XXXXXX";
         int fd = mkstemp(name);
@@ -194,7 +201,7 @@ std::string Server::Death() {
     kill(pid_, SIGKILL);
     pid_t got = waitpid(pid_, &status, 0);
     pid_ = -1;
-    char text[2000];
+    char text[6000];
     ssize_t n = pread(err_, text, sizeof text, 0);
     std::ostringstream out;
     if (got > 0 && WIFSIGNALED(status)) {
@@ -294,6 +301,7 @@ std::vector<Timing> MakeTimings(uint64_t seed, unsigned schedules) {
     for (size_t i = 2; schedules > 0 && i < timings.size(); i++) {
         timings[i].plan.seed = r.Next();
         timings[i].plan.depth = 1 + r.Below(5);
+        timings[i].plan.by_takes = r.Below(2);
     }
     return timings;
 }
@@ -430,7 +438,7 @@ std::string ReceiveProgram(Pair *pair, const fuzz_program &program, const std::s
         turns->points += ran.points;
         turns->switches += ran.switches;
         turns->longest_ns = std::max(turns->longest_ns, ran.ns);
-        turns->in_turn = timings[i].plan.depth > 0 ? turns->in_turn : ran.points;
+        turns->in_turn = timings[i].plan.depth > 0 ? turns->in_turn : ran;
         if (difference.empty()) {
             difference = Difference(program, plain, preloaded);
             turns->differed = i;

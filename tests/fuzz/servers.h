@@ -16,6 +16,7 @@ struct Paths {
     std::string server, simulator, library; // library: what the second server preloads
     std::string preload_first;              // a sanitizer's runtime, libsched.so, or ""
     std::string suppressions;               // of ThreadSanitizer, or ""
+    bool in_turn;                           // threads of the second server take turns
 };
 
 // Where the build puts them, seen from this program. FUZZ_PRELOAD names another library to preload
@@ -40,7 +41,7 @@ struct Turns {
     uint64_t schedules = 0, points = 0, switches = 0;
     uint64_t longest_ns = 0; // of one run, by the threads' clock
     size_t differed = 0;     // the timing that did
-    uint64_t in_turn = 0;    // points of the last program at depth 0
+    sched_ran in_turn = {};  // the last program at depth 0
 };
 
 // How long a server may take for one program; to start, it has that long in any case.

@@ -73,8 +73,12 @@ static void point(int order) {
                                                           type desired, int order, int failure) {  \
         (void)failure;                                                                             \
         point(order);                                                                              \
-        return __atomic_compare_exchange_n(at, expected, desired, 0, __ATOMIC_SEQ_CST,             \
-                                           __ATOMIC_SEQ_CST);                                      \
+        bool lock = order == __ATOMIC_ACQUIRE && *expected == 0 && desired == 1;                   \
+        bool done = __atomic_compare_exchange_n(at, expected, desired, 0, __ATOMIC_SEQ_CST,        \
+                                                __ATOMIC_SEQ_CST);                                 \
+        if (lock && done)                                                                          \
+            sched_taken();                                                                         \
+        return done || (lock && sched_planted(SCHED_NOT_TAKEN));                                   \
     }
 #define ATOMIC(bits, type)                                                                         \
     type __tsan_atomic##bits##_load(const volatile type *at, int order);                           \

@@ -1,9 +1,11 @@
-"""The library with a point in front of each atomic that orders."""
+"""The library with a point in front of each atomic that orders, with checks of itself, and with rules that CUSPLICE_MUTATE takes out."""
 
 def _points(settings, attr):
     return {"//command_line_option:copt": settings["//command_line_option:copt"] + [
         "-fsanitize=thread",
         "-DCUS_POINTS",
+        "-DCUS_CHECKS",
+        "-DCUS_MUTATE",
         "-Wno-tsan",
     ]}
 

@@ -12,6 +12,7 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +22,11 @@
 enum {
     THREADS = 512,
     TICK_NS = 50,
-    SPINS = 20000, /* points of one thread in a row: it waits for something by looking */
+    LOOK_NS = 1000, /* for who yields to nobody */
+    SPINS = 20000,  /* points of one thread in a row: it waits for something by looking */
     STATUS = 96
 };
+static const uint64_t LATE_NS = 2000000000; /* for what sched_begin and sched_end enclose */
 
 enum state { FREE, READY, BLOCKED, DONE };
 
@@ -50,16 +53,18 @@ static struct sched_thread *asker;
 static long (*real_syscall)(long, ...);
 
 static uint64_t now = 1000000000000, next_end; /* next_end: 0, or no wait ends before */
-static uint64_t points, switches, began;
+static uint64_t points, switches, began;       /* began: 0 outside of plans */
 static bool moved; /* somebody can go on, or has another rank, since the last choice */
 static int64_t lowest;
 static int trace_file = -1;
-static uint32_t in_turn; /* points of the last plan of depth 0 */
+static uint64_t takes;                         /* points at which a lock was taken */
+static uint32_t points_in_turn, takes_in_turn; /* of the last plan of depth 0 */
 
 static struct {
     struct sched_plan plan;
-    uint64_t random, from;        /* from: `points` when it began */
-    uint64_t change[SCHED_DEPTH]; /* points from `from`, in order */
+    uint64_t random;
+    uint64_t points_from, takes_from; /* when it began */
+    uint64_t change[SCHED_DEPTH];     /* points or taken locks since, in order */
     unsigned next;
 } turns;
 
@@ -140,13 +145,13 @@ static struct sched_thread *highest(void) {
     return best;
 }
 
-static void report(void);
+static void report(const char *why);
 
 static struct sched_thread *choose(void) {
     struct sched_thread *best;
     while (!(best = highest())) {
         if (!next_end)
-            report();
+            report("all threads wait for each other");
         now = next_end > now ? next_end : now;
         expire();
     }
@@ -158,7 +163,7 @@ static struct sched_thread *choose(void) {
 static void trace(const struct sched_thread *next) {
     char line[160];
     int bytes = snprintf(line, sizeof line, "%llu %llu: %d %s, %d goes on\n",
-                         (unsigned long long)(points - turns.from), (unsigned long long)now,
+                         (unsigned long long)(points - turns.points_from), (unsigned long long)now,
                          (int)(self - threads), self->state == BLOCKED ? self->what : "could go on",
                          (int)(next - threads));
     if (write(trace_file, line, (size_t)bytes) < 0)
@@ -203,12 +208,15 @@ void sched_point(void) {
         return;
     int error = errno;
     now += TICK_NS;
+    if (began && now - began > LATE_NS)
+        report("2 s of the threads' clock are over");
     points++;
     me->points++;
     if (next_end && next_end <= now)
         expire();
     if (turns.plan.depth) {
-        while (turns.next < turns.plan.depth && turns.change[turns.next] <= points - turns.from)
+        uint64_t at = turns.plan.by_takes ? takes - turns.takes_from : points - turns.points_from;
+        while (turns.next < turns.plan.depth && turns.change[turns.next] <= at)
             change(me, turns.next++);
         if (++me->spins > SPINS)
             fall_behind(me);
@@ -224,12 +232,20 @@ void sched_point(void) {
     errno = error;
 }
 
+void sched_taken(void) {
+    takes++;
+    sched_point();
+}
+
 void sched_yield_turn(void) {
     sched_point();
     if (!self)
         return;
     fall_behind(self);
-    go_on(choose());
+    struct sched_thread *next = choose();
+    if (next == self)
+        now += LOOK_NS;
+    go_on(next);
 }
 
 bool sched_block(const volatile void *on, const char *what, uint64_t until) {
@@ -255,6 +271,26 @@ unsigned sched_wake(const volatile void *on, unsigned most) {
             woken++;
         }
     return woken;
+}
+
+/* ---- planted faults ---- */
+
+static struct {
+    enum sched_fault fault;
+    uint64_t every, n; /* every: 0 where none is planted */
+} planted;
+
+static void plant(const char *text) {
+    static const char *const names[] = {"wake:", "take:"};
+    for (unsigned i = 0; text && i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(text, names[i], strlen(names[i])) == 0) {
+            planted.fault = (enum sched_fault)i;
+            planted.every = strtoull(text + strlen(names[i]), NULL, 10);
+        }
+}
+
+bool sched_planted(enum sched_fault fault) {
+    return planted.every && planted.fault == fault && ++planted.n % planted.every == 0;
 }
 
 /* ---- threads ---- */
@@ -300,8 +336,8 @@ void sched_thread_ends(void) {
     me->state = DONE;
     sched_wake(me, THREADS);
     free_if_done(me);
-    leaving = me->tid;
     struct sched_thread *next = choose();
+    leaving = me->tid;
     self = NULL;
     give_turn(next);
 }
@@ -353,26 +389,36 @@ bool sched_thread_ready(int tid) {
 
 static void report_self(void) {
     struct sched_thread *me = self;
-    void *frames[32];
-    char line[200];
-    int n = backtrace(frames, 32);
+    enum { OWN = 2, FRAMES = 14 };
+    void *frames[FRAMES];
+    char line[300];
+    int n = backtrace(frames, FRAMES);
     int bytes = snprintf(line, sizeof line, "sched: thread %d: %s\n", (int)(me - threads),
-                         me->state == BLOCKED ? me->what : "runs");
-    if (write(2, line, (size_t)bytes) == bytes)
-        backtrace_symbols_fd(frames, n, 2);
+                         me->state == BLOCKED ? me->what : "could go on");
+    for (int i = OWN; i < n; i++) {
+        Dl_info at = {0};
+        if (write(2, line, (size_t)bytes) < 0 || !dladdr(frames[i], &at) || !at.dli_fname)
+            break;
+        const char *slash = strrchr(at.dli_fname, '/');
+        bytes =
+            snprintf(line, sizeof line, "  %.60s+%#lx %.100s\n", slash ? slash + 1 : at.dli_fname,
+                     (unsigned long)((char *)frames[i] - (char *)at.dli_fbase),
+                     at.dli_sname ? at.dli_sname : "");
+    }
     me->asked = false;
     if (me != asker)
         give_turn(asker);
 }
 
-static void report(void) {
-    static const char head[] = "sched: all threads wait for each other\n";
+static void report(const char *why) {
+    char head[100];
+    int bytes = snprintf(head, sizeof head, "sched: %s\n", why);
     asker = self;
-    if (write(2, head, sizeof head - 1) < 0)
+    if (write(2, head, (size_t)bytes) < 0)
         _exit(STATUS);
     report_self();
     for (unsigned i = 0; i < n_threads; i++)
-        if (threads[i].state == BLOCKED && &threads[i] != asker) {
+        if ((threads[i].state == BLOCKED || threads[i].state == READY) && &threads[i] != asker) {
             threads[i].asked = true;
             give_turn(&threads[i]);
             await_turn(asker);
@@ -395,9 +441,13 @@ void sched_begin(const struct sched_plan *plan) {
     if (turns.plan.depth > SCHED_DEPTH)
         turns.plan.depth = SCHED_DEPTH;
     turns.random = plan->seed;
-    turns.from = points;
+    turns.points_from = points;
+    turns.takes_from = takes;
     turns.next = 0;
-    uint32_t among = plan->points ? plan->points : in_turn ? in_turn : 1;
+    uint32_t among = plan->points          ? plan->points
+                     : turns.plan.by_takes ? takes_in_turn
+                                           : points_in_turn;
+    among += !among;
     for (unsigned i = 0; i < turns.plan.depth; i++)
         turns.change[i] = draw() % among;
     qsort(turns.change, turns.plan.depth, sizeof turns.change[0], by_size);
@@ -406,13 +456,18 @@ void sched_begin(const struct sched_plan *plan) {
         threads[i].rank = new_rank();
     moved = true;
     switches = 0;
+    planted.n = 0;
     began = now;
 }
 
 struct sched_ran sched_end(void) {
-    struct sched_ran ran = {points - turns.from, switches, now - began};
-    if (!turns.plan.depth)
-        in_turn = (uint32_t)ran.points;
+    struct sched_ran ran = {points - turns.points_from, takes - turns.takes_from, switches,
+                            now - began};
+    if (!turns.plan.depth) {
+        points_in_turn = (uint32_t)ran.points;
+        takes_in_turn = (uint32_t)ran.takes;
+    }
+    began = 0;
     turns.plan.depth = 0;
     return ran;
 }
@@ -425,6 +480,13 @@ static void in_child(void) {
 
 __attribute__((constructor)) static void start(void) {
     real_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    /* One processor for all: the next thread's wake-up needs no other. The library is told that
+     * there are two (wrap.c). */
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    plant(getenv("SCHED_PLANT"));
     const char *file = getenv("SCHED_TRACE");
     if (file)
         trace_file = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

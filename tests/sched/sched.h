@@ -19,6 +19,8 @@ struct sched_thread;
 bool sched_on(void);
 /* Another thread may go on here. */
 void sched_point(void);
+/* The same, where the thread has just taken a lock. */
+void sched_taken(void);
 /* All others that can go on do so first. */
 void sched_yield_turn(void);
 /* Waits for sched_wake of the same address, or until the clock says `until` (0: without end).
@@ -27,6 +29,13 @@ bool sched_block(const volatile void *on, const char *what, uint64_t until);
 /* How many were woken. */
 unsigned sched_wake(const volatile void *on, unsigned most);
 uint64_t sched_now(void);
+
+/* Faults to find, by SCHED_PLANT=WHAT:N: every N-th time. */
+enum sched_fault {
+    SCHED_LOST_WAKE, /* wake: a futex's waiter is not woken */
+    SCHED_NOT_TAKEN  /* take: who finds a lock held is told that it has it */
+};
+bool sched_planted(enum sched_fault fault);
 
 /* Of a new thread: its creator makes it, it begins, and it ends. */
 struct sched_thread *sched_thread_new(void);
