@@ -39,6 +39,7 @@ const char help[] =
   --print FILE     a saved program as C
   --only N         print the N-th program of the seed as it would be saved
   --tries K        how often a run is tried again before it counts as alike (default 6)
+  --shrink N       the most runs for making a program smaller (default 400)
   --min-share P    fail if less than P percent of the operations went out in graphs (default 15, with
                    --faults or --schedules 5; asked from 200 programs on)
 
@@ -53,7 +54,7 @@ CUSPLICE_WITHOUT goes on to the preloaded side (a library that is built with --c
 struct Options {
     uint64_t programs = 2000, seed = 1, first = 0, only = UINT64_MAX;
     double seconds = 0;
-    unsigned jobs = 0, tries = 6, schedules = 0;
+    unsigned jobs = 0, tries = 6, schedules = 0, shrink = 400;
     int min_share = -1;
     bool faults = false, keep_going = false;
     std::string out = ".", replay, minimise, print;
@@ -137,7 +138,7 @@ Case Shrink(const Run &run, const Case &c, std::string *difference) {
             *difference = text;
             return true;
         },
-        400);
+        run.o.shrink);
 }
 
 // The n-th program of a batch differed: does it alone, or behind those in front of it?
@@ -353,25 +354,19 @@ int Main(int argc, char **argv) {
         TRIES,
         SHARE,
         SCHEDULES,
+        SHRINK,
         HELP
     };
-    const option longs[] = {{"programs", 1, nullptr, PROGRAMS},
-                            {"seconds", 1, nullptr, SECONDS},
-                            {"seed", 1, nullptr, SEED},
-                            {"first", 1, nullptr, FIRST},
-                            {"jobs", 1, nullptr, JOBS},
-                            {"faults", 0, nullptr, FAULTS},
-                            {"keep-going", 0, nullptr, KEEP},
-                            {"out", 1, nullptr, OUT},
-                            {"replay", 1, nullptr, REPLAY},
-                            {"minimise", 1, nullptr, MINIMISE},
-                            {"print", 1, nullptr, PRINT},
-                            {"only", 1, nullptr, ONLY},
-                            {"tries", 1, nullptr, TRIES},
-                            {"min-share", 1, nullptr, SHARE},
-                            {"schedules", 1, nullptr, SCHEDULES},
-                            {"help", 0, nullptr, HELP},
-                            {nullptr, 0, nullptr, 0}};
+    const option longs[] = {
+        {"programs", 1, nullptr, PROGRAMS},   {"seconds", 1, nullptr, SECONDS},
+        {"seed", 1, nullptr, SEED},           {"first", 1, nullptr, FIRST},
+        {"jobs", 1, nullptr, JOBS},           {"faults", 0, nullptr, FAULTS},
+        {"keep-going", 0, nullptr, KEEP},     {"out", 1, nullptr, OUT},
+        {"replay", 1, nullptr, REPLAY},       {"minimise", 1, nullptr, MINIMISE},
+        {"print", 1, nullptr, PRINT},         {"only", 1, nullptr, ONLY},
+        {"tries", 1, nullptr, TRIES},         {"min-share", 1, nullptr, SHARE},
+        {"schedules", 1, nullptr, SCHEDULES}, {"shrink", 1, nullptr, SHRINK},
+        {"help", 0, nullptr, HELP},           {nullptr, 0, nullptr, 0}};
     Options o;
     bool programs = false;
     for (int c; (c = getopt_long(argc, argv, "h", longs, nullptr)) != -1;) {
@@ -414,6 +409,9 @@ int Main(int argc, char **argv) {
             break;
         case TRIES:
             o.tries = static_cast<unsigned>(strtoul(optarg, nullptr, 0));
+            break;
+        case SHRINK:
+            o.shrink = static_cast<unsigned>(strtoul(optarg, nullptr, 0));
             break;
         case SCHEDULES:
             o.schedules = static_cast<unsigned>(strtoul(optarg, nullptr, 0));

@@ -1,5 +1,13 @@
 """The library with a point in front of each atomic that orders, with checks of itself, and with rules that CUSPLICE_MUTATE takes out."""
 
+load("//tests/order:order.bzl", "NO_SANITIZER")
+
+# The library with points is a sanitizer's build of its own; what asks for it is left out of others, and of builds for AArch64.
+ONLY_PLAIN = NO_SANITIZER + select({
+    "//tests/sched:aarch64": ["//tests/sched:x86_build"],
+    "//conditions:default": [],
+})
+
 def _points(settings, attr):
     return {"//command_line_option:copt": settings["//command_line_option:copt"] + [
         "-fsanitize=thread",

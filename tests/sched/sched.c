@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdio.h>
@@ -250,6 +251,10 @@ void sched_yield_turn(void) {
 
 bool sched_block(const volatile void *on, const char *what, uint64_t until) {
     struct sched_thread *me = self;
+    if (!me) { /* alone in a forked child: whoever waits looks again */
+        real_syscall(SYS_sched_yield);
+        return true;
+    }
     if (until && until <= now)
         return false;
     me->state = BLOCKED;
@@ -487,6 +492,13 @@ __attribute__((constructor)) static void start(void) {
     CPU_SET((size_t)sched_getcpu(), &one);
     sched_setaffinity(0, sizeof one, &one);
     plant(getenv("SCHED_PLANT"));
+    const char *given = getenv("SCHED_PLAN");
+    struct sched_plan plan = {0};
+    if (given && sscanf(given, "%" SCNu64 " %u %u %u", &plan.seed, &plan.depth, &plan.points,
+                        &plan.by_takes) == 4) {
+        sched_begin(&plan);
+        began = 0; /* for as long as the program takes */
+    }
     const char *file = getenv("SCHED_TRACE");
     if (file)
         trace_file = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

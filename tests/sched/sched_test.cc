@@ -119,16 +119,15 @@ TEST(Programs, PlantedFaultsAreFound) {
         const char *name, *value, *says;
         std::vector<std::string> options;
     } planted[] = {
-        {"SCHED_PLANT", "wake:1", "died: exit status 96", {"--first", "200", "--programs", "80"}},
+        {"SCHED_PLANT", "wake:1", "died: exit status 96", {"--first", "200", "--programs", "40"}},
         {"SCHED_PLANT", "take:20", "preloaded: died", {"--first", "40", "--programs", "40"}},
-        {"CUSPLICE_MUTATE", "D7", "901", {"--first", "40", "--programs", "40"}},
     };
     for (const auto &fault : planted) {
         SCOPED_TRACE(std::string(fault.name) + "=" + fault.value);
         sim::Setting setting;
         setting.env = {{fault.name, fault.value}};
         std::vector<std::string> options = fault.options;
-        options.insert(options.end(), {"--schedules", "10"});
+        options.insert(options.end(), {"--schedules", "10", "--shrink", "20"});
         Ended run = Differential(options, setting);
         EXPECT_EQ(run.status, 1) << run.out;
         EXPECT_NE(run.out.find(fault.says), std::string::npos) << run.out;

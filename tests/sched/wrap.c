@@ -218,6 +218,13 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
     return 0;
 }
 
+int pause(void) {
+    sched_point();
+    sched_block(NULL, "pauses", 0);
+    errno = EINTR;
+    return -1;
+}
+
 int sched_yield(void) {
     if (!sched_on())
         return 0;
