@@ -15,6 +15,7 @@ import time
 import op_db_judge
 from cold_cases import case_cold  # noqa: F401
 from growth_cases import case_growth  # noqa: F401
+from history_cases import case_history  # noqa: F401
 from phases_cases import case_phases  # noqa: F401
 from replay_cases import case_bench, case_replay  # noqa: F401
 from runtime_cases import case_runtime  # noqa: F401
@@ -22,7 +23,7 @@ from slots_cases import case_slots  # noqa: F401
 from trace_cases import case_predict, case_record  # noqa: F401  (found by its name, below)
 
 LINE_PLAIN = {"steps": 300, "warmup": 50}
-PROGRAMS = ("scenarios", "slots", "launcher", "rules-by-library", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
+PROGRAMS = ("scenarios", "history", "slots", "launcher", "rules-by-library", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
             "large-params", "stream-attributes", "tensor-maps", "virtual-memory", "two-gpus")
 TIMED = ("decode", "variants", "hostloop", "runtime", "eager", "patched", "fork", "loop", "random", "threads", "device-printf", "linear1000", "modes", "verify", "record", "predict", "replay", "bench", "growth", "cold", "phases",
          "llama-static", "llama-dynamic", "training")  # device-printf: how many lines come through follows the pace
