@@ -156,6 +156,7 @@ struct cusim_options {
     bool measured_rules; /* executable graphs refuse what driver 580 refuses, not everything
                             documented */
     bool mixed_nodes;    /* a graph's nodes and edges are listed in random order */
+    bool weak;           /* what CUDA does not promise does not hold (overlap.c) */
 };
 
 struct cusim_process {
@@ -252,6 +253,7 @@ struct cusim_thread {
     bool in_worker; /* the thread runs a host function or callback: CUDA calls are refused */
     pthread_cond_t cond;
     struct cusim_default *defaults;
+    uint64_t random; /* of delays and choices; only the thread itself uses it */
 };
 
 struct cusim_thread *cusim_thread_self(void);
@@ -403,6 +405,26 @@ uint64_t cusim_activity_begin(void); /* 0: no one listens */
 void cusim_activity_end(const struct cusim_work *work, const struct cusim_stream *stream,
                         uint64_t began);
 
+/* ---- kernels that may overlap (overlap.c) ---- */
+
+/* One execution of a kernel that programmatic order may let overlap with others. */
+struct cusim_grid {
+    pthread_cond_t *changed; /* broadcast when a grid ends or waits */
+    unsigned *ahead;         /* grids that began early, and neither ended nor waited */
+    unsigned behind;         /* how many grids that it depends on have not ended */
+    bool early;              /* it is counted in *ahead */
+    bool triggered;
+    void (*trigger)(struct cusim_grid *); /* with the lock: lets dependents begin */
+};
+
+/* The calling thread runs this grid until the next call; NULL: none that could overlap. */
+void cusim_grid_enter(struct cusim_grid *grid);
+/* The grid ended, or waits for those before it. With the lock. */
+void cusim_grid_not_ahead(struct cusim_grid *grid);
+extern const struct cusim_kernel_calls cusim_calls_weak;
+/* Copies whole, or with weak order in parts: 64 bytes or more at a time, in a random order. */
+void cusim_copy_row(unsigned char *dst, const unsigned char *src, size_t bytes);
+
 /* ---- streams ---- */
 
 struct cusim_dep {
@@ -418,29 +440,34 @@ struct cusim_op {
     struct cusim_mark *mark;     /* of a record */
     struct cusim_graph_run *run; /* of a graph launch */
     CUresult late;               /* a fault: the error that ends the context after this operation */
+    bool overlaps;               /* may begin once the kernel before it has triggered */
+    bool finished;               /* also while an operation before it is not */
+    struct cusim_grid grid;
     unsigned n_deps, cap_deps;
     struct cusim_dep *deps;
     struct cusim_dep inline_deps[3];
 };
 
-enum { CUSIM_STREAM_ATTRS = 32, CUSIM_WAITS = 16 };
+enum { CUSIM_STREAM_ATTRS = 32, CUSIM_WAITS = 16, CUSIM_WORKERS = 4 };
 
 struct cusim_stream {
     struct cusim_stream *next, *prev; /* of the context */
     struct cusim_ctx *ctx;
     uint64_t id;
     uint64_t raw;    /* number by creation, for the log */
-    uint64_t random; /* state of the delays; only the worker uses it */
+    uint64_t random; /* seed of its workers */
     unsigned flags;  /* CU_STREAM_NON_BLOCKING */
     int priority;
     bool legacy, per_thread;
-    bool closing; /* destroyed: removed when its work is done */
-    bool has_worker;
-    bool worker_idle;
-    pthread_cond_t work_cond;
+    bool closing;               /* destroyed: removed when its work is done */
+    unsigned n_workers, n_idle; /* more than one worker if kernels overlap */
+    pthread_cond_t work_cond;   /* there is work, or some may begin */
     struct cusim_timeline *tl;
     uint64_t submitted;
     struct cusim_op *head, *tail;
+    struct cusim_op *fresh;  /* the first that did not begin */
+    struct cusim_op *before; /* the one before it, if that is in the queue */
+    unsigned ahead;          /* see struct cusim_grid */
     bool attr_set[CUSIM_STREAM_ATTRS];
     CUlaunchAttributeValue attrs[CUSIM_STREAM_ATTRS];
     struct cusim_capture *capture;
@@ -473,7 +500,10 @@ CUresult cusim_submit(struct cusim_stream *stream, struct cusim_work *work);
 /* Queues work and never captures it. The caller may add dependencies and marks before it gives
  * the lock back. */
 struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *work);
-void cusim_delay(struct cusim_stream *stream); /* without the lock; only the stream's worker */
+void cusim_delay(void); /* without the lock; on threads that execute */
+void cusim_stop_if_exiting(void);
+/* Starts a detached thread that handles none of the program's signals, or aborts. */
+void cusim_thread_start(void *(*run)(void *), void *argument);
 void cusim_op_depend(struct cusim_op *op, struct cusim_timeline *tl, uint64_t target);
 
 /* ---- events ---- */
@@ -632,6 +662,8 @@ void cusim_capture_invalidate_ctx(struct cusim_ctx *ctx);      /* all that invol
 void cusim_capture_invalidate_blocking(struct cusim_ctx *ctx); /* the legacy stream was used */
 CUresult cusim_capture_state(struct cusim_stream *stream);     /* 901 when invalidated */
 CUresult cusim_capture_work(struct cusim_stream *stream, struct cusim_work *work);
+/* Is it a kernel with programmatic stream serialisation? */
+bool cusim_work_overlaps(const struct cusim_work *work);
 CUresult cusim_capture_record(struct cusim_stream *stream, struct cusim_event *event,
                               unsigned flags);
 CUresult cusim_capture_wait(struct cusim_stream *stream, struct cusim_event *event, unsigned flags);
@@ -646,8 +678,8 @@ CUresult cusim_capture_child(struct cusim_stream *stream, const struct cusim_pla
 /* ---- graphs at execution ---- */
 
 struct cusim_graph_run;
-void cusim_graph_run_execute(struct cusim_graph_run *run,
-                             struct cusim_stream *stream); /* no lock held */
+void cusim_graph_run_execute(struct cusim_graph_run *run, struct cusim_stream *stream,
+                             uint64_t correlation); /* no lock held */
 void cusim_graph_run_free(struct cusim_graph_run *run);
 
 /* ---- log and statistics ---- */

@@ -74,6 +74,8 @@ static void load_options(void) {
     o->measured_rules = rules && strcmp(rules, "measured") == 0;
     const char *order = getenv("CUSIM_NODE_ORDER");
     o->mixed_nodes = order && strcmp(order, "mixed") == 0;
+    const char *weak = getenv("CUSIM_ORDER");
+    o->weak = weak && strcmp(weak, "weak") == 0;
     o->exit_wait_ms = (unsigned)env_number("CUSIM_EXIT_WAIT_MS", 2000);
     if (!cusim_faults_set(getenv("CUSIM_FAULT")))
         refuse("CUSIM_FAULT");
