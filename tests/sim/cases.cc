@@ -160,6 +160,7 @@ std::vector<Case> MakeCases() {
         {"many_params", 60, "", "", {}},
         {"extra_form", 60, "", "", {}},
         {"launch_ex", 0, "", "", {}},
+        {"programmatic", 40, "", "", {}},
         {"cooperative", 0, "", "", {}},
         {"handles", 60, "", "", {}},
         {"func_attribute", 0, "", "", {}},
