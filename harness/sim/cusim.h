@@ -156,6 +156,7 @@ struct cusim_options {
     bool measured_rules; /* executable graphs refuse what driver 580 refuses, not everything
                             documented */
     bool mixed_nodes;    /* a graph's nodes and edges are listed in random order */
+    bool measured_locks; /* gate.c */
     bool weak;           /* what CUDA does not promise does not hold (overlap.c) */
 };
 
@@ -285,6 +286,8 @@ struct cusim_ctx {
     struct cusim_stock {
         size_t used, room;
     } objects, nodes; /* streams and executable graphs; the graphs' nodes */
+    unsigned locked;  /* threads that wait for its work and lock out all that submit */
+    unsigned copiers; /* threads that sleep in a copy to pageable memory */
 };
 
 /* Takes one more stream (no nodes) or executable graph from the stock. If the stock must grow,
@@ -299,6 +302,18 @@ struct cusim_device *cusim_device_get(CUdevice device);
 void cusim_ctx_wait(
     struct cusim_ctx *ctx); /* waits for all work that was submitted to all its streams before */
 void cusim_all_wait(void);
+
+/* ---- the driver's locks (gate.c) ---- */
+
+/* At the beginning of a call, without the lock. */
+void cusim_gate_enter(enum cusim_api api);
+/* Waits for all work of the context; as measured, nothing can be submitted meanwhile. */
+void cusim_gate_lock(struct cusim_ctx *ctx);
+/* Waits while the context is locked; while a thread sleeps in a copy to pageable memory. */
+void cusim_gate_wait(const struct cusim_ctx *ctx);
+void cusim_gate_hold(const struct cusim_ctx *ctx);
+/* Waits for a copy to pageable memory. */
+void cusim_gate_copy(struct cusim_ctx *ctx, struct cusim_timeline *tl, uint64_t target);
 
 /* ---- work: a stream operation or a graph node as immutable data ---- */
 
@@ -532,6 +547,7 @@ struct cusim_func { /* CUfunction */
     const struct cusim_kernel *kernel;
     int max_dynamic_smem, carveout, cluster_nonportable;
     bool loaded;
+    bool given; /* by cuKernelGetFunction, which waits the first time */
 };
 
 struct cusim_kern { /* CUkernel */

@@ -74,6 +74,8 @@ static void load_options(void) {
     o->measured_rules = rules && strcmp(rules, "measured") == 0;
     const char *order = getenv("CUSIM_NODE_ORDER");
     o->mixed_nodes = order && strcmp(order, "mixed") == 0;
+    const char *locks = getenv("CUSIM_LOCKS");
+    o->measured_locks = locks && strcmp(locks, "measured") == 0;
     const char *weak = getenv("CUSIM_ORDER");
     o->weak = weak && strcmp(weak, "weak") == 0;
     o->exit_wait_ms = (unsigned)env_number("CUSIM_EXIT_WAIT_MS", 2000);
@@ -102,6 +104,8 @@ CUresult cusim_enter(enum cusim_api api) {
     if (!atomic_load_explicit(&initialized, memory_order_acquire) ||
         atomic_load_explicit(&forked, memory_order_relaxed))
         return CUDA_ERROR_NOT_INITIALIZED;
+    if (cusim.options.measured_locks)
+        cusim_gate_enter(api);
     return CUDA_SUCCESS;
 }
 
