@@ -69,9 +69,9 @@ static CUresult run_step(struct cusim_graph_run *run, unsigned i, struct cusim_s
         cusim_unlock();
     }
     cusim_activity_node(i + 1);
-    CUresult result = cusim_work_run(work, stream, CUDA_SUCCESS);
     if (cusim_log_on())
         cusim_work_log(work, stream->raw);
+    CUresult result = cusim_work_run(work, stream, CUDA_SUCCESS);
     if (result != CUDA_SUCCESS) {
         cusim_lock();
         if (stream->ctx->error == CUDA_SUCCESS)

@@ -72,13 +72,14 @@ static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult s
     } else {
         if (op->work->type == CUSIM_WORK_RECORD && op->mark)
             op->mark->time_ns = cusim_now_ns(); /* read only after the timeline advanced */
+        /* Before it runs: one that overlaps may end first. */
+        if (state == CUDA_SUCCESS && cusim_log_on())
+            cusim_work_log(op->work, stream->raw);
         cusim_grid_enter(&op->grid);
         CUresult ran = cusim_work_run(op->work, stream, state);
         cusim_grid_enter(NULL);
         if (result == CUDA_SUCCESS)
             result = ran;
-        if (state == CUDA_SUCCESS && cusim_log_on())
-            cusim_work_log(op->work, stream->raw);
     }
     if (result != CUDA_SUCCESS) {
         cusim_lock();
