@@ -143,12 +143,13 @@ bool cusim_unknown_set(const char *names);
 
 /* ---- process ---- */
 
-enum { CUSIM_DEVICES_MAX = 8, CUSIM_STACK_MAX = 64 };
+enum { CUSIM_DEVICES_MAX = 8, CUSIM_STACK_MAX = 64, CUSIM_CONNECTIONS_MAX = 32 };
 
 struct cusim_options {
     uint64_t seed;
     _Atomic unsigned delay_us;
     unsigned queue_depth; /* pending operations of a stream until a call waits */
+    unsigned connections; /* hardware queues of a context; 0: one for each stream */
     int driver_version;   /* the played version */
     int devices;
     uint64_t device_bytes;
@@ -269,6 +270,13 @@ struct cusim_device {
     struct cusim_pool *default_pool, *current_pool;
 };
 
+/* Streams take turns in it. An operation begins when all that were put into it before have begun.
+ */
+struct cusim_connection {
+    uint64_t submitted;
+    struct cusim_timeline *begun;
+};
+
 struct cusim_ctx {
     struct cusim_ctx *next;
     uint64_t id;
@@ -286,8 +294,10 @@ struct cusim_ctx {
     struct cusim_stock {
         size_t used, room;
     } objects, nodes; /* streams and executable graphs; the graphs' nodes */
-    unsigned locked;  /* threads that wait for its work and lock out all that submit */
-    unsigned copiers; /* threads that sleep in a copy to pageable memory */
+    struct cusim_connection connections[CUSIM_CONNECTIONS_MAX];
+    unsigned connected; /* streams that have one */
+    unsigned locked;    /* threads that wait for its work and lock out all that submit */
+    unsigned copiers;   /* threads that sleep in a copy to pageable memory */
 };
 
 /* Takes one more stream (no nodes) or executable graph from the stock. If the stock must grow,
@@ -450,6 +460,7 @@ struct cusim_dep {
 struct cusim_op {
     struct cusim_op *next;
     uint64_t seq;
+    uint64_t ticket;      /* place in the stream's connection */
     uint64_t correlation; /* number of the call, over all streams */
     struct cusim_work *work;
     struct cusim_mark *mark;     /* of a record */
@@ -474,9 +485,10 @@ struct cusim_stream {
     unsigned flags;  /* CU_STREAM_NON_BLOCKING */
     int priority;
     bool legacy, per_thread;
-    bool closing;               /* destroyed: removed when its work is done */
-    unsigned n_workers, n_idle; /* more than one worker if kernels overlap */
-    pthread_cond_t work_cond;   /* there is work, or some may begin */
+    bool closing;                        /* destroyed: removed when its work is done */
+    struct cusim_connection *connection; /* since its first operation; NULL: of its own */
+    unsigned n_workers, n_idle;          /* more than one worker if kernels overlap */
+    pthread_cond_t work_cond;            /* there is work, or some may begin */
     struct cusim_timeline *tl;
     uint64_t submitted;
     struct cusim_op *head, *tail;

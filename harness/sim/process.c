@@ -64,6 +64,9 @@ static void load_options(void) {
     o->seed = env_number("CUSIM_SEED", 1);
     o->delay_us = (unsigned)env_number("CUSIM_DELAY_US", 20);
     o->queue_depth = (unsigned)env_number("CUSIM_QUEUE_DEPTH", 1024);
+    o->connections = (unsigned)env_number("CUDA_DEVICE_MAX_CONNECTIONS", 0);
+    if (o->connections > CUSIM_CONNECTIONS_MAX)
+        o->connections = CUSIM_CONNECTIONS_MAX;
     o->driver_version = (int)env_number("CUSIM_DRIVER_VERSION", (uint64_t)cusim_driver_version);
     o->devices = (int)env_number("CUSIM_DEVICES", 1);
     if (o->devices < 0 || o->devices > CUSIM_DEVICES_MAX)

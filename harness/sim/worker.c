@@ -161,6 +161,25 @@ static void idle(struct cusim_stream *stream) {
     stream->n_idle--;
 }
 
+/* Streams get connections in turn. */
+static void join_connection(struct cusim_stream *stream, struct cusim_op *op) {
+    struct cusim_ctx *ctx = stream->ctx;
+    if (cusim.options.connections == 0)
+        return;
+    if (!stream->connection) {
+        stream->connection = &ctx->connections[ctx->connected++ % cusim.options.connections];
+        if (!stream->connection->begun)
+            stream->connection->begun = cusim_timeline_new();
+    }
+    op->ticket = ++stream->connection->submitted;
+}
+
+/* Those behind it in the connection may begin. */
+static void begun(struct cusim_stream *stream, const struct cusim_op *op) {
+    if (op->ticket > 0)
+        cusim_timeline_advance(stream->connection->begun, op->ticket);
+}
+
 static void *worker(void *argument) {
     struct cusim_stream *stream = argument;
     struct cusim_thread *self = cusim_thread_self();
@@ -177,11 +196,19 @@ static void *worker(void *argument) {
         begin(stream, op);
         for (unsigned i = 0; i < op->n_deps; i++)
             cusim_timeline_wait(op->deps[i].tl, op->deps[i].target);
+        if (op->ticket > 0)
+            cusim_timeline_wait(stream->connection->begun, op->ticket - 1);
+        /* The connection itself waits for a value. */
+        bool blocks = op->work->type == CUSIM_WORK_WAIT_VALUE;
+        if (!blocks)
+            begun(stream, op);
         cusim_stop_if_exiting();
         CUresult state = stream->ctx->error;
         cusim_unlock();
         execute(stream, op, state);
         cusim_lock();
+        if (blocks)
+            begun(stream, op);
         finish(stream, op);
     }
     if (--stream->n_workers == 0)
@@ -221,6 +248,7 @@ struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *w
     } else if (!(stream->flags & CU_STREAM_NON_BLOCKING) && stream->ctx->legacy) {
         cusim_op_depend(op, stream->ctx->legacy->tl, stream->ctx->legacy->submitted);
     }
+    join_connection(stream, op);
     op->grid = (struct cusim_grid){
         .changed = &stream->work_cond, .ahead = &stream->ahead, .trigger = trigger};
     op->overlaps = cusim.options.weak && stream->tail &&

@@ -51,6 +51,7 @@ std::vector<Case> MakeCases() {
         {"stream_values", 0, "", "", {}},
         {"value_host", 0, "", "", {}},
         {"spin_pair", 0, "", "", {}},
+        {"spin_behind", 0, "", "", {}},
         {"resident", 0, "", "", {}},
         {"resident_oom", 0, "", "", {}},
         {"resident_process", 0, "", "", {}},
