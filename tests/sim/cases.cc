@@ -152,6 +152,7 @@ std::vector<Case> MakeCases() {
         {"thread_handover", 0, "", "", {}},
         {"thread_sync_other", 0, "", "", {}},
         {"thread_pester", 0, "", "", {}},
+        {"copy_asleep", 0, "", "", {}},
         {"thread_waits", 30, "", "", {}},
         {"thread_writes", 0, "", "", {}},
         {"thread_leaves", 0, "", "", {}},
