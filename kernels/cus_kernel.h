@@ -85,7 +85,7 @@ void cusim_run_fibers(const unsigned grid[3], const unsigned block[3], cusim_thr
 void cusim_barrier(void);
 /* Notes that the kernel trapped; the simulator asks after the run. */
 void cusim_trap(void);
-/* What a kernel asks the simulator (struct cusim_kernel_calls). */
+/* What a kernel asks the simulator (struct cusim_calls). */
 void cusim_trigger(void);
 void cusim_wait(void);
 /* Which block of a grid runs as the i-th. */

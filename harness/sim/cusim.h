@@ -446,7 +446,7 @@ struct cusim_grid {
 void cusim_grid_enter(struct cusim_grid *grid);
 /* The grid ended, or waits for those before it. With the lock. */
 void cusim_grid_not_ahead(struct cusim_grid *grid);
-extern const struct cusim_kernel_calls cusim_calls_weak;
+extern const struct cusim_calls cusim_calls_weak;
 /* Copies whole, or with weak order in parts: 64 bytes or more at a time, in a random order. */
 void cusim_copy_row(unsigned char *dst, const unsigned char *src, size_t bytes);
 

@@ -39,7 +39,7 @@ struct cusim_kernel {
 };
 
 /* What the simulator answers a kernel on the thread that runs it. */
-struct cusim_kernel_calls {
+struct cusim_calls {
     /* Called before each block: which of the n blocks runs as the i-th. May pause. */
     size_t (*block)(size_t i, size_t n);
     /* As cudaTriggerProgrammaticLaunchCompletion and cudaGridDependencySynchronize. */
@@ -48,7 +48,7 @@ struct cusim_kernel_calls {
 };
 
 /* The simulator sets it when it opens the library; NULL in programs without the simulator. */
-__attribute__((weak, visibility("default"))) const struct cusim_kernel_calls *cusim_kernel_calls;
+__attribute__((weak, visibility("default"))) const struct cusim_calls *cusim_kernel_calls;
 
 /* One list per shared object: the linker merges the weak definitions of all its files. */
 __attribute__((weak, visibility("default"))) struct cusim_kernel *cusim_kernel_head;

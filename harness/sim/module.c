@@ -36,7 +36,7 @@ static struct cusim_kernel **library_head(void) {
         if (library) {
             kernel_list = (struct cusim_kernel **)dlsym(library, "cusim_kernel_head");
             cusim_take_trap = (int (*)(void))dlsym(library, "cusim_kernel_take_trap");
-            const struct cusim_kernel_calls **calls = dlsym(library, "cusim_kernel_calls");
+            const struct cusim_calls **calls = dlsym(library, "cusim_kernel_calls");
             if (calls && cusim_get_options()->weak)
                 *calls = &cusim_calls_weak;
         } else if (given) {

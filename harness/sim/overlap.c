@@ -93,11 +93,11 @@ static void wait_for_those_before(void) {
     cusim_unlock();
 }
 
-const struct cusim_kernel_calls cusim_calls_weak = {next_block, trigger, wait_for_those_before};
+const struct cusim_calls cusim_calls_weak = {next_block, trigger, wait_for_those_before};
 
 /* For kernels of tests, which are in no library. NULL: order is not weak. */
-__attribute__((visibility("default"))) const struct cusim_kernel_calls *cuSimKernelCalls(void);
-const struct cusim_kernel_calls *cuSimKernelCalls(void) {
+__attribute__((visibility("default"))) const struct cusim_calls *cuSimKernelCalls(void);
+const struct cusim_calls *cuSimKernelCalls(void) {
     return cusim_get_options()->weak ? &cusim_calls_weak : NULL;
 }
 
