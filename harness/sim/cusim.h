@@ -435,17 +435,17 @@ void cusim_activity_end(const struct cusim_work *work, const struct cusim_stream
 /* One execution of a kernel that programmatic order may let overlap with others. */
 struct cusim_grid {
     pthread_cond_t *changed; /* broadcast when a grid ends or waits */
-    unsigned *ahead;         /* grids that began early, and neither ended nor waited */
+    unsigned *passed;        /* counts grids that began early, when they end or wait */
     unsigned behind;         /* how many grids that it depends on have not ended */
-    bool early;              /* it is counted in *ahead */
+    bool early;              /* it began early, and neither ended nor waited */
     bool triggered;
-    void (*trigger)(struct cusim_grid *); /* with the lock: lets dependents begin */
+    bool (*trigger)(struct cusim_grid *); /* with the lock: lets dependents begin, if any */
 };
 
 /* The calling thread runs this grid until the next call; NULL: none that could overlap. */
 void cusim_grid_enter(struct cusim_grid *grid);
 /* The grid ended, or waits for those before it. With the lock. */
-void cusim_grid_not_ahead(struct cusim_grid *grid);
+void cusim_grid_passed(struct cusim_grid *grid);
 extern const struct cusim_calls cusim_calls_weak;
 /* Copies whole, or with weak order in parts: 64 bytes or more at a time, in a random order. */
 void cusim_copy_row(unsigned char *dst, const unsigned char *src, size_t bytes);
@@ -494,7 +494,7 @@ struct cusim_stream {
     struct cusim_op *head, *tail;
     struct cusim_op *fresh;  /* the first that did not begin */
     struct cusim_op *before; /* the one before it, if that is in the queue */
-    unsigned ahead;          /* see struct cusim_grid */
+    unsigned passed;         /* see struct cusim_grid */
     bool attr_set[CUSIM_STREAM_ATTRS];
     CUlaunchAttributeValue attrs[CUSIM_STREAM_ATTRS];
     struct cusim_capture *capture;

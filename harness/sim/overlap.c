@@ -3,7 +3,7 @@
  *
  * Blocks of a grid run in a random order, and pause in between. A kernel that triggers lets
  * programmatic dependents begin before it ends. A copy shows in parts. Called on threads that
- * execute, without cusim.lock; cusim_grid_not_ahead is called with it.
+ * execute, without cusim.lock; cusim_grid_passed is called with it.
  */
 #include "harness/sim/cusim.h"
 
@@ -51,21 +51,20 @@ void cusim_grid_enter(struct cusim_grid *grid) {
     blocks.last = true; /* of a kernel that does not ask for its blocks */
 }
 
-void cusim_grid_not_ahead(struct cusim_grid *grid) {
-    *grid->ahead -= grid->early;
+void cusim_grid_passed(struct cusim_grid *grid) {
+    *grid->passed += grid->early;
     grid->early = false;
 }
 
-/* Lets those who began early go ahead, for 2 ms at most: nobody may rely on that. */
-static void linger(const struct cusim_grid *grid) {
-    enum { FIRST = 4, MOST = 40 };
-    for (int i = 0; i < MOST; i++) {
-        cusim_lock();
-        bool ahead = *grid->ahead > 0;
-        cusim_unlock();
-        if (i >= FIRST && !ahead)
-            return;
+/* Lets a dependent go ahead, for 2 ms at most: nobody may rely on that. */
+static void linger(const struct cusim_grid *grid, unsigned passed) {
+    for (int i = 0; i < 40; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        cusim_lock();
+        bool over = *grid->passed != passed;
+        cusim_unlock();
+        if (over)
+            return;
     }
 }
 
@@ -76,10 +75,11 @@ static void trigger(void) {
         return;
     cusim_lock();
     grid->triggered = true;
-    grid->trigger(grid);
+    bool dependents = grid->trigger(grid);
+    unsigned passed = *grid->passed;
     cusim_unlock();
-    if (choose(2))
-        linger(grid);
+    if (dependents && choose(2))
+        linger(grid, passed);
 }
 
 static void wait_for_those_before(void) {
@@ -87,7 +87,7 @@ static void wait_for_those_before(void) {
     if (!grid)
         return;
     cusim_lock();
-    cusim_grid_not_ahead(grid);
+    cusim_grid_passed(grid);
     while (grid->behind > 0)
         pthread_cond_wait(grid->changed, &cusim.lock);
     cusim_unlock();

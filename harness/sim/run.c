@@ -135,8 +135,8 @@ struct progress {
     } * steps;
     unsigned *ready, n_ready;
     unsigned begun, running;
-    unsigned ahead; /* see struct cusim_grid */
-    bool stop;      /* a node failed, or is left out on purpose */
+    unsigned passed; /* see struct cusim_grid */
+    bool stop;       /* a node failed, or is left out on purpose */
     pthread_cond_t changed;
 };
 
@@ -174,20 +174,21 @@ static void call_help(struct progress *p) {
     }
 }
 
-static void trigger(struct cusim_grid *grid) {
+static bool trigger(struct cusim_grid *grid) {
     struct step *step = (struct step *)((char *)grid - offsetof(struct step, grid));
     struct progress *p = step->of;
-    unsigned i = (unsigned)(step - p->steps);
+    unsigned i = (unsigned)(step - p->steps), were = p->n_ready;
     for (unsigned s = p->t->successors_at[i]; s < p->t->successors_at[i + 1]; s++)
         if (is_programmatic(p, s))
             loosen(p, p->t->successors[s]);
     pthread_cond_broadcast(&p->changed);
     call_help(p);
+    return p->n_ready > were;
 }
 
 static void finish(struct progress *p, unsigned i) {
     struct cusim_grid *grid = &p->steps[i].grid;
-    cusim_grid_not_ahead(grid);
+    cusim_grid_passed(grid);
     for (unsigned s = p->t->successors_at[i]; s < p->t->successors_at[i + 1]; s++) {
         p->steps[p->t->successors[s]].grid.behind--;
         if (!grid->triggered || !is_programmatic(p, s))
@@ -206,7 +207,6 @@ static void run_one(struct progress *p) {
         return;
     }
     grid->early = grid->behind > 0;
-    p->ahead += grid->early;
     p->running++;
     call_help(p);
     cusim_stop_if_exiting();
@@ -250,7 +250,7 @@ static void run_branches(struct progress *p) {
     pthread_cond_init(&p->changed, NULL);
     for (unsigned i = 0; i < t->n; i++) {
         p->steps[i] = (struct step){.grid = {.changed = &p->changed,
-                                             .ahead = &p->ahead,
+                                             .passed = &p->passed,
                                              .behind = t->indegree[i],
                                              .trigger = trigger},
                                     .of = p,

@@ -114,14 +114,16 @@ static bool may_begin(const struct cusim_stream *stream, const struct cusim_op *
            (op->overlaps && (stream->before->grid.triggered || stream->before->finished));
 }
 
-static void trigger(struct cusim_grid *grid) {
+static bool trigger(struct cusim_grid *grid) {
+    const struct cusim_op *op =
+        (const struct cusim_op *)((char *)grid - offsetof(struct cusim_op, grid));
     pthread_cond_broadcast(grid->changed);
+    return op->next && op->next->overlaps;
 }
 
 static void begin(struct cusim_stream *stream, struct cusim_op *op) {
     op->grid.early = op != stream->head && !stream->before->finished;
     op->grid.behind = op->grid.early;
-    stream->ahead += op->grid.early;
     stream->fresh = op->next;
     stream->before = op;
 }
@@ -129,7 +131,7 @@ static void begin(struct cusim_stream *stream, struct cusim_op *op) {
 /* The timeline advances over all that finished in a row. */
 static void finish(struct cusim_stream *stream, struct cusim_op *op) {
     op->finished = true;
-    cusim_grid_not_ahead(&op->grid);
+    cusim_grid_passed(&op->grid);
     if (op->next)
         op->next->grid.behind = 0;
     while ((op = stream->head) && op->finished) {
@@ -250,7 +252,7 @@ struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *w
     }
     join_connection(stream, op);
     op->grid = (struct cusim_grid){
-        .changed = &stream->work_cond, .ahead = &stream->ahead, .trigger = trigger};
+        .changed = &stream->work_cond, .passed = &stream->passed, .trigger = trigger};
     op->overlaps = cusim.options.weak && stream->tail &&
                    stream->tail->work->type == CUSIM_WORK_KERNEL && cusim_work_overlaps(work);
     if (!stream->fresh) {
