@@ -142,8 +142,11 @@ Server::Server(const Paths &paths, const Env &settings, bool preload, int patien
         if (const char *folder = getenv("FUZZ_CACHE")) {
             env.push_back(std::string("CUSPLICE_CACHE_DIR=") + folder);
         }
-        if (const char *without = getenv("CUSPLICE_WITHOUT")) { // --config=ablate
-            env.push_back(std::string("CUSPLICE_WITHOUT=") + without);
+        // --config=ablate and --config=mutate
+        for (const char *name : {"CUSPLICE_WITHOUT", "CUSPLICE_MUTATE"}) {
+            if (const char *value = getenv(name)) {
+                env.push_back(std::string(name) + "=" + value);
+            }
         }
         char name[] = "/tmp/fuzz-stats-XXXXXX";
         int fd = mkstemp(name);
