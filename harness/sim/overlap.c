@@ -112,8 +112,8 @@ void cusim_copy_row(unsigned char *dst, const unsigned char *src, size_t bytes) 
     size_t first = choose(n), pause = choose(2 * n);
     for (size_t i = 0; i < n; i++) {
         size_t at = (first + i) % n * part;
-        memcpy(dst + at, src + at, bytes - at < part ? bytes - at : part);
-        if (i == pause)
+        if (i > 0 && i == pause)
             cusim_delay();
+        memcpy(dst + at, src + at, bytes - at < part ? bytes - at : part);
     }
 }
