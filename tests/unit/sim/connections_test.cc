@@ -30,14 +30,14 @@ class Connections : public Sim {
 TEST_F(Connections, AnOperationWaitsForThoseThatHaveNotBegun) {
     ASSERT_EQ(0, kSet);
     Gate gate;
-    p = Alloc(4);
+    p = Alloc(12);
     Open();
     CU_OK(Wait(gate, a));
-    CU_OK(Write(p, 1, c)); // the gate's kernel has begun
+    CU_OK(Write(p + 4, 1, c)); // the gate's kernel has begun
     EXPECT_TRUE(IsDone(c));
     CU_OK(Write(p, 2, a)); // has not
-    CU_OK(Write(p, 3, c));
-    CU_OK(Write(p, 4, b));
+    CU_OK(Write(p + 4, 3, c));
+    CU_OK(Write(p + 8, 4, b));
     EXPECT_TRUE(IsDone(b));
     EXPECT_FALSE(IsDone(c));
     gate.Open();
@@ -45,11 +45,11 @@ TEST_F(Connections, AnOperationWaitsForThoseThatHaveNotBegun) {
 }
 
 TEST_F(Connections, AWaitForAValueIsAWaitOfTheQueue) {
-    p = Alloc(4);
+    p = Alloc(12);
     CUdeviceptr flag = Alloc(4);
     Open();
     CU_OK(cuStreamWaitValue32(a, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
-    CU_OK(Write(p, 1, c));
+    CU_OK(Write(p + 4, 1, c));
     EXPECT_FALSE(IsDone(c));
     CU_OK(cuStreamWriteValue32(b, flag, 1, 0));
     CU_OK(cuStreamSynchronize(c));
