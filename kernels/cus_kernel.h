@@ -3,7 +3,8 @@
  * -DCUSIM the CUDA words become C++, so the same source runs on the CPU for the simulator in
  * harness/sim.
  *
- * In the CPU form the calling thread runs a grid, block after block. A kernel without a barrier
+ * In the CPU form the calling thread runs a grid, block after block, in an order that the
+ * simulator chooses. A kernel without a barrier
  * (CUS_KERNEL) runs its threads as a loop; with a barrier (CUS_KERNEL_SYNC) each thread is a fiber,
  * see cusim_fiber.cc. __shared__ variables belong to the calling thread, and so to its current
  * block. Two host threads may run grids at once, so kernels use atomics for memory that both write.
@@ -29,6 +30,15 @@ static __device__ inline unsigned cus_dynamic_bytes() {
 }
 /* Waits about one microsecond, for loops that poll. */
 #define CUS_PAUSE() __nanosleep(1000)
+/* Programmatic launches (Hopper and later): kernels that depend on this one may begin; waits for
+ * those that this one depends on. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define CUS_TRIGGER() asm volatile("griddepcontrol.launch_dependents;")
+#define CUS_WAIT() asm volatile("griddepcontrol.wait;" ::: "memory")
+#else
+#define CUS_TRIGGER()
+#define CUS_WAIT()
+#endif
 
 #elif defined(CUSIM)
 
@@ -49,6 +59,8 @@ static __device__ inline unsigned cus_dynamic_bytes() {
 #define __launch_bounds__(...)
 #define CUS_DYNAMIC_SHARED(type, name) type *name = (type *)cusim_dynamic_shared
 #define CUS_PAUSE() sched_yield()
+#define CUS_TRIGGER() cusim_trigger()
+#define CUS_WAIT() cusim_wait()
 
 struct cusim_dim {
     unsigned x, y, z;
@@ -73,14 +85,13 @@ void cusim_run_fibers(const unsigned grid[3], const unsigned block[3], cusim_thr
 void cusim_barrier(void);
 /* Notes that the kernel trapped; the simulator asks after the run. */
 void cusim_trap(void);
+/* What a kernel asks the simulator (struct cusim_calls). */
+void cusim_trigger(void);
+void cusim_wait(void);
+/* Which block of a grid runs as the i-th. */
+struct cusim_dim cusim_next_block(size_t i, const unsigned grid[3]);
 void *cusim_shared_alloc(size_t bytes);
 void cusim_shared_free(void *memory);
-
-/* The b-th block of a grid; x changes fastest. */
-static inline struct cusim_dim cusim_block_of(size_t b, const unsigned grid[3]) {
-    return {(unsigned)(b % grid[0]), (unsigned)(b / grid[0] % grid[1]),
-            (unsigned)(b / grid[0] / grid[1])};
-}
 
 static inline void __syncthreads(void) {
     cusim_barrier();
@@ -155,7 +166,7 @@ template <class... A, void (*fn)(A...)> struct cusim_entry<fn> {
             cusim_run_fibers(grid, block, thread, &v);
         } else {
             for (size_t b = 0; b < (size_t)grid[0] * grid[1] * grid[2]; b++) {
-                blockIdx = cusim_block_of(b, grid);
+                blockIdx = cusim_next_block(b, grid);
                 for (unsigned z = 0; z < block[2]; z++) {
                     for (unsigned y = 0; y < block[1]; y++) {
                         for (unsigned x = 0; x < block[0]; x++) {

@@ -208,7 +208,7 @@ void cusim_run_fibers(const unsigned grid[3], const unsigned block[3], cusim_thr
     c->thread = thread;
     c->call = call;
     for (size_t b = 0; b < (size_t)grid[0] * grid[1] * grid[2]; b++) {
-        blockIdx = cusim_block_of(b, grid);
+        blockIdx = cusim_next_block(b, grid);
         run_block(c, count);
     }
 }
@@ -221,6 +221,28 @@ void cusim_barrier(void) {
         abort();
     }
     change(&c->current->state, &c->scheduler);
+}
+
+/* x changes fastest. */
+struct cusim_dim cusim_next_block(size_t i, const unsigned grid[3]) {
+    size_t b = i;
+    if (cusim_kernel_calls) {
+        b = cusim_kernel_calls->block(i, (size_t)grid[0] * grid[1] * grid[2]);
+    }
+    return {(unsigned)(b % grid[0]), (unsigned)(b / grid[0] % grid[1]),
+            (unsigned)(b / grid[0] / grid[1])};
+}
+
+void cusim_trigger(void) {
+    if (cusim_kernel_calls) {
+        cusim_kernel_calls->trigger();
+    }
+}
+
+void cusim_wait(void) {
+    if (cusim_kernel_calls) {
+        cusim_kernel_calls->wait();
+    }
 }
 
 void cusim_trap(void) {

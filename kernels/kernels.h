@@ -89,6 +89,8 @@ CUS_GLOBAL void many_params(unsigned long long *out, signed char a, short b, int
                             float e, double f, unsigned char g, struct cus_mixed h,
                             unsigned short i, const unsigned *j, unsigned long long k);
 CUS_GLOBAL void big_params(unsigned *out, struct cus_big value);
+CUS_GLOBAL void overlap(unsigned *dst, const unsigned *src, unsigned a, unsigned b, int n,
+                        int waits);
 CUS_GLOBAL void trap(unsigned *p);
 
 #ifdef __cplusplus

@@ -13,6 +13,7 @@
 #include "kernels/iota.cu"
 #include "kernels/join_words.cu"
 #include "kernels/many_params.cu"
+#include "kernels/overlap.cu"
 #include "kernels/reduce_dynamic.cu"
 #include "kernels/reduce_sum.cu"
 #include "kernels/saxpy_n.cu"

@@ -170,6 +170,47 @@ int sc_run_launch_ex(struct sc *sc) {
     return 0;
 }
 
+static void may_overlap(struct sc *sc, CUstream s, CUdeviceptr dst, CUdeviceptr src, unsigned b,
+                        bool programmatic, int waits) {
+    unsigned a = 5;
+    int n = N;
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    attribute.value.programmaticStreamSerializationAllowed = programmatic;
+    CUlaunchConfig config = {.gridDimX = N / 64,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 64,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = s,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    OK(sc->cu.LaunchKernelEx(&config, sc->fn[SC_overlap],
+                             (void *[]){&dst, &src, &a, &b, &n, &waits}, NULL));
+}
+
+/* The second kernel waits for the first. The third never waits, and uses memory of its own. The
+ * fourth begins when all three have ended. */
+int sc_run_programmatic(struct sc *sc) {
+    CUstream s;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N), z = sc_device(sc, "z", N);
+    CUdeviceptr v = sc_device(sc, "v", N), w = sc_device(sc, "w", N);
+    OK(sc->cu.StreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 24); step++) {
+        for (unsigned i = 0; i < 4; i++) {
+            may_overlap(sc, s, y, x, step + i, false, 0);
+            may_overlap(sc, s, z, y, i, true, 1);
+            may_overlap(sc, s, w, v, step, true, 0);
+            may_overlap(sc, s, x, z, i, false, 0);
+            sc_chain(sc, s, v, 3, step + i, N);
+        }
+        OK(sc->cu.StreamSynchronize(s));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
 int sc_run_cooperative(struct sc *sc) {
     CUstream s;
     sc_start(sc);

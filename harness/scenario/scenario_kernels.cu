@@ -14,6 +14,7 @@
 #include "kernels/join_words.cu"
 #include "kernels/kv_append.cu"
 #include "kernels/many_params.cu"
+#include "kernels/overlap.cu"
 #include "kernels/reduce_dynamic.cu"
 #include "kernels/reduce_sum.cu"
 #include "kernels/residual_add.cu"

@@ -269,6 +269,40 @@ int sc_run_spin_pair(struct sc *sc) {
     return 0;
 }
 
+/* A kernel waits for another stream's kernel that was launched before. Both may share a hardware
+ * queue, in which only the order of the launches keeps the first from standing behind the second.
+ */
+int sc_run_spin_behind(struct sc *sc) {
+    CUstream a, b;
+    CUdeviceptr flag_device;
+    sc_start(sc);
+    CUdeviceptr x = sc_device(sc, "x", N), y = sc_device(sc, "y", N), out = sc_device(sc, "out", 1);
+    unsigned *flag = sc_pinned(sc, "flag", 64);
+    OK(sc->cu.MemHostGetDevicePointer(&flag_device, flag, 0));
+    OK(sc->cu.StreamCreate(&a, CU_STREAM_NON_BLOCKING));
+    OK(sc->cu.StreamCreate(&b, CU_STREAM_NON_BLOCKING));
+    for (unsigned step = 0; step < sc_steps(sc, 16); step++) {
+        unsigned value = step + 1;
+        unsigned long long rounds = 20000000;
+        for (unsigned i = 0; i < 6; i++) {
+            sc_chain(sc, a, y, 3, step + i, N);
+        }
+        sc_set_flag(sc, a, flag_device, value);
+        OK(sc_launch(sc, sc->fn[SC_spin_until], 1, 1, 0, b,
+                     (void *[]){&flag_device, &value, &rounds, &out}));
+        for (unsigned i = 0; i < 4; i++) { /* nothing that repeats */
+            sc_chain(sc, b, x, 5, i, 1 + (int)sc_random(sc, N));
+        }
+        for (unsigned i = 0; i < 6; i++) {
+            sc_chain(sc, a, y, 7, step + i, N);
+        }
+        OK(sc->cu.StreamSynchronize(b));
+        OK(sc->cu.StreamSynchronize(a));
+    }
+    sc_digest(sc);
+    return 0;
+}
+
 /* The streams themselves write values and wait for values. */
 int sc_run_stream_values(struct sc *sc) {
     CUstream a, b;

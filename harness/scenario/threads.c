@@ -249,6 +249,70 @@ int sc_run_thread_waits(struct sc *sc) {
     return 0;
 }
 
+struct sleeper {
+    struct worker *w;
+    CUdeviceptr flag;
+    pthread_barrier_t turn; /* both threads begin and end a step together */
+};
+
+/* In two steps of three the copy stands behind a kernel that waits for the flag. */
+static bool sleeps(unsigned step) {
+    return step % 3 != 0;
+}
+
+static void *copying(void *arg) {
+    struct sleeper *p = arg;
+    struct worker *w = p->w;
+    struct sc *sc = w->sc;
+    OK(sc->cu.CtxSetCurrent(sc->ctx));
+    for (unsigned step = 0; step < w->steps; step++) {
+        unsigned loose[N], value = step + 1;
+        unsigned long long rounds = 20000000;
+        pthread_barrier_wait(&p->turn);
+        if (sleeps(step)) {
+            OK(sc_launch(sc, sc->fn[SC_spin_until], 1, 1, 0, w->s,
+                         (void *[]){&p->flag, &value, &rounds, &w->y}));
+            OK(sc->cu.MemcpyDtoHAsync(loose, w->y, sizeof(loose), w->s));
+            w->said = sc_hash(w->said, loose, sizeof(loose));
+        }
+        pthread_barrier_wait(&p->turn);
+    }
+    return NULL;
+}
+
+/* A thread sleeps in a copy to pageable memory until another one has launched what it waits for. */
+int sc_run_copy_asleep(struct sc *sc) {
+    struct worker w[2];
+    struct sleeper p = {.w = &w[1]};
+    pthread_t thread;
+    sc_start(sc);
+    prepare(sc, w, 2, sc_steps(sc, 30));
+    OK(sc->cu.MemHostGetDevicePointer(&p.flag, sc_pinned(sc, "flag", 64), 0));
+    pthread_barrier_init(&p.turn, NULL, 2);
+    if (pthread_create(&thread, NULL, copying, &p)) {
+        sc_fail("no thread");
+    }
+    for (unsigned step = 0; step < w[0].steps; step++) {
+        pthread_barrier_wait(&p.turn);
+        if (sleeps(step)) {
+            sc_sleep_us(1000); /* by now it sleeps, mostly */
+        }
+        for (unsigned i = 0; i < 12; i++) {
+            sc_chain(sc, w[0].s, w[0].x, 3, step + i, N);
+            if (i == 6) {
+                sc_set_flag(sc, w[0].s, p.flag, step + 1);
+            }
+        }
+        OK(sc->cu.StreamSynchronize(w[0].s));
+        pthread_barrier_wait(&p.turn);
+    }
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&p.turn);
+    sc_say(sc, "said: %016llx", (unsigned long long)w[1].said);
+    sc_digest(sc);
+    return 0;
+}
+
 static atomic_bool long_begun;
 
 static void *writing_late(void *arg) {

@@ -178,20 +178,22 @@ static void inherit_attributes(struct cusim_work_kernel *k, const struct cusim_s
     }
 }
 
+bool cusim_work_overlaps(const struct cusim_work *work) {
+    if (work->type != CUSIM_WORK_KERNEL)
+        return false;
+    const CUlaunchAttribute *a =
+        attr_find(&work->kernel, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+    return a && a->value.programmaticStreamSerializationAllowed;
+}
+
 CUresult cusim_capture_work(struct cusim_stream *s, struct cusim_work *work) {
-    CUgraphEdgeData programmatic = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
-                                    .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
-    bool pdl = false;
-    if (work->type == CUSIM_WORK_KERNEL) {
+    bool pdl = cusim_work_overlaps(work);
+    if (work->type == CUSIM_WORK_KERNEL)
         inherit_attributes(&work->kernel, s);
-        const CUlaunchAttribute *a =
-            attr_find(&work->kernel, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
-        pdl = a && a->value.programmaticStreamSerializationAllowed;
-    }
     struct cusim_node *node = cusim_node_new(s->capture->graph, cusim_node_type_of(work), work);
     for (unsigned i = 0; i < s->n_frontier; i++) {
         bool edge = pdl && s->frontier[i]->type == CU_GRAPH_NODE_TYPE_KERNEL;
-        cusim_node_depend(node, s->frontier[i], edge ? &programmatic : NULL);
+        cusim_node_depend(node, s->frontier[i], edge ? &cusim_edge_programmatic : NULL);
     }
     frontier_set(s, node);
     return CUDA_SUCCESS;

@@ -134,7 +134,7 @@ static void stock_take(struct cusim_ctx *ctx, struct cusim_stock *stock, size_t 
         stock->room = first;
     if (stock->used <= stock->room)
         return;
-    cusim_ctx_wait(ctx);
+    cusim_gate_lock(ctx);
     while (stock->used > stock->room)
         stock->room += more;
 }

@@ -140,7 +140,10 @@ static CUresult copy(bool ptsz, CUstream handle, const CUDA_MEMCPY3D *p, bool sy
     struct cusim_timeline *tl = s->tl;
     result = cusim_submit(s, work);
     if (result == CUDA_SUCCESS && wait) {
-        cusim_timeline_wait(tl, s->submitted);
+        if (dst == CUSIM_MEM_PAGEABLE)
+            cusim_gate_copy(ctx, tl, s->submitted);
+        else
+            cusim_timeline_wait(tl, s->submitted);
         result = cusim_ctx_check(ctx);
     }
     return result;

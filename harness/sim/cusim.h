@@ -36,91 +36,7 @@ typedef struct {
 } CUctxCreateParams;
 #endif
 
-/* ---- the table of entry points (api.def) ---- */
-
-enum cusim_api {
-#define CUSIM_API(symbol, base, version, pt) CUSIM_API_##symbol,
-#include "harness/sim/api.def"
-#undef CUSIM_API
-    CUSIM_API_COUNT
-};
-
-struct cusim_row {
-    const char *symbol;
-    const char *base;
-    int version;
-    int pt;
-    void *address;
-};
-extern const struct cusim_row cusim_rows[CUSIM_API_COUNT];
-
-/* Counts the call, injects a fault, and refuses calls before cuInit and after fork. Each
- * exported function calls it first. */
-CUresult cusim_enter(enum cusim_api api);
-CUresult
-cusim_enter_early(enum cusim_api api); /* the same for calls that are legal before cuInit */
-
-#define CUSIM_ENTER(symbol)                                                                        \
-    do {                                                                                           \
-        CUresult enter_result_ = cusim_enter(CUSIM_API_##symbol);                                  \
-        if (enter_result_ != CUDA_SUCCESS)                                                         \
-            return enter_result_;                                                                  \
-    } while (0)
-#define CUSIM_ENTER_EARLY(symbol)                                                                  \
-    do {                                                                                           \
-        CUresult enter_result_ = cusim_enter_early(CUSIM_API_##symbol);                            \
-        if (enter_result_ != CUDA_SUCCESS)                                                         \
-            return enter_result_;                                                                  \
-    } while (0)
-
-/* Defines an entry point and its per-thread twin with one body, which has `bool ptsz` before its
- * parameters: CUSIM_TWIN(cuStreamQuery, _ptsz, (CUstream stream), (stream)) { ... } */
-#define CUSIM_UNPACK(...) __VA_ARGS__
-#define CUSIM_TWIN(symbol, suffix, params, args)                                                   \
-    static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params);                                 \
-    CUresult symbol params {                                                                       \
-        CUSIM_ENTER(symbol);                                                                       \
-        return symbol##_body(false, CUSIM_UNPACK args);                                            \
-    }                                                                                              \
-    CUresult symbol##suffix params {                                                               \
-        CUSIM_ENTER(symbol##suffix);                                                               \
-        return symbol##_body(true, CUSIM_UNPACK args);                                             \
-    }                                                                                              \
-    static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params)
-
-/* Defines an entry point without a twin; its body runs with the lock held. */
-#define CUSIM_LOCKED(symbol, params, args)                                                         \
-    static CUresult symbol##_body params;                                                          \
-    CUresult symbol params {                                                                       \
-        CUSIM_ENTER(symbol);                                                                       \
-        cusim_lock();                                                                              \
-        CUresult locked_result_ = symbol##_body args;                                              \
-        cusim_unlock();                                                                            \
-        return locked_result_;                                                                     \
-    }                                                                                              \
-    static CUresult symbol##_body params
-
-/* Defines an entry point with a twin; its body runs with the lock held. */
-#define CUSIM_TWIN_LOCKED(symbol, suffix, params, args)                                            \
-    static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params);                                 \
-    CUresult symbol params {                                                                       \
-        CUSIM_ENTER(symbol);                                                                       \
-        cusim_lock();                                                                              \
-        CUresult locked_result_ = symbol##_body(false, CUSIM_UNPACK args);                         \
-        cusim_unlock();                                                                            \
-        return locked_result_;                                                                     \
-    }                                                                                              \
-    CUresult symbol##suffix params {                                                               \
-        CUSIM_ENTER(symbol##suffix);                                                               \
-        cusim_lock();                                                                              \
-        CUresult locked_result_ = symbol##_body(true, CUSIM_UNPACK args);                          \
-        cusim_unlock();                                                                            \
-        return locked_result_;                                                                     \
-    }                                                                                              \
-    static CUresult symbol##_body(bool ptsz, CUSIM_UNPACK params)
-
-/* The driver version whose entry points this library exports (version.c). */
-extern const int cusim_driver_version;
+#include "harness/sim/entry.h"
 
 /* ---- faults, and the caller of a call ---- */
 
@@ -143,12 +59,13 @@ bool cusim_unknown_set(const char *names);
 
 /* ---- process ---- */
 
-enum { CUSIM_DEVICES_MAX = 8, CUSIM_STACK_MAX = 64 };
+enum { CUSIM_DEVICES_MAX = 8, CUSIM_STACK_MAX = 64, CUSIM_CONNECTIONS_MAX = 32 };
 
 struct cusim_options {
     uint64_t seed;
     _Atomic unsigned delay_us;
     unsigned queue_depth; /* pending operations of a stream until a call waits */
+    unsigned connections; /* hardware queues of a context; 0: one for each stream */
     int driver_version;   /* the played version */
     int devices;
     uint64_t device_bytes;
@@ -156,6 +73,8 @@ struct cusim_options {
     bool measured_rules; /* executable graphs refuse what driver 580 refuses, not everything
                             documented */
     bool mixed_nodes;    /* a graph's nodes and edges are listed in random order */
+    bool measured_locks; /* gate.c */
+    bool weak;           /* what CUDA does not promise does not hold (overlap.c) */
 };
 
 struct cusim_process {
@@ -252,6 +171,7 @@ struct cusim_thread {
     bool in_worker; /* the thread runs a host function or callback: CUDA calls are refused */
     pthread_cond_t cond;
     struct cusim_default *defaults;
+    uint64_t random; /* of delays and choices; only the thread itself uses it */
 };
 
 struct cusim_thread *cusim_thread_self(void);
@@ -264,6 +184,13 @@ struct cusim_device {
     unsigned primary_refs;
     unsigned primary_flags;
     struct cusim_pool *default_pool, *current_pool;
+};
+
+/* Streams take turns in it. An operation begins when all that were put into it before have begun.
+ */
+struct cusim_connection {
+    uint64_t submitted;
+    struct cusim_timeline *begun;
 };
 
 struct cusim_ctx {
@@ -283,6 +210,10 @@ struct cusim_ctx {
     struct cusim_stock {
         size_t used, room;
     } objects, nodes; /* streams and executable graphs; the graphs' nodes */
+    struct cusim_connection connections[CUSIM_CONNECTIONS_MAX];
+    unsigned connected; /* streams that have one */
+    unsigned locked;    /* threads that wait for its work and lock out all that submit */
+    unsigned copiers;   /* threads that sleep in a copy to pageable memory */
 };
 
 /* Takes one more stream (no nodes) or executable graph from the stock. If the stock must grow,
@@ -297,6 +228,18 @@ struct cusim_device *cusim_device_get(CUdevice device);
 void cusim_ctx_wait(
     struct cusim_ctx *ctx); /* waits for all work that was submitted to all its streams before */
 void cusim_all_wait(void);
+
+/* ---- the driver's locks (gate.c) ---- */
+
+/* At the beginning of a call, without the lock. */
+void cusim_gate_enter(enum cusim_api api);
+/* Waits for all work of the context; as measured, nothing can be submitted meanwhile. */
+void cusim_gate_lock(struct cusim_ctx *ctx);
+/* Waits while the context is locked; while a thread sleeps in a copy to pageable memory. */
+void cusim_gate_wait(const struct cusim_ctx *ctx);
+void cusim_gate_hold(const struct cusim_ctx *ctx);
+/* Waits for a copy to pageable memory. */
+void cusim_gate_copy(struct cusim_ctx *ctx, struct cusim_timeline *tl, uint64_t target);
 
 /* ---- work: a stream operation or a graph node as immutable data ---- */
 
@@ -403,6 +346,26 @@ uint64_t cusim_activity_begin(void); /* 0: no one listens */
 void cusim_activity_end(const struct cusim_work *work, const struct cusim_stream *stream,
                         uint64_t began);
 
+/* ---- kernels that may overlap (overlap.c) ---- */
+
+/* One execution of a kernel that programmatic order may let overlap with others. */
+struct cusim_grid {
+    pthread_cond_t *changed; /* broadcast when a grid ends or waits */
+    unsigned *passed;        /* counts grids that began early, when they end or wait */
+    unsigned behind;         /* how many grids that it depends on have not ended */
+    bool early;              /* it began early, and neither ended nor waited */
+    bool triggered;
+    bool (*trigger)(struct cusim_grid *); /* with the lock: lets dependents begin, if any */
+};
+
+/* The calling thread runs this grid until the next call; NULL: none that could overlap. */
+void cusim_grid_enter(struct cusim_grid *grid);
+/* The grid ended, or waits for those before it. With the lock. */
+void cusim_grid_passed(struct cusim_grid *grid);
+extern const struct cusim_calls cusim_calls_weak;
+/* Copies whole, or with weak order in parts: 64 bytes or more at a time, in a random order. */
+void cusim_copy_row(unsigned char *dst, const unsigned char *src, size_t bytes);
+
 /* ---- streams ---- */
 
 struct cusim_dep {
@@ -413,34 +376,41 @@ struct cusim_dep {
 struct cusim_op {
     struct cusim_op *next;
     uint64_t seq;
+    uint64_t ticket;      /* place in the stream's connection */
     uint64_t correlation; /* number of the call, over all streams */
     struct cusim_work *work;
     struct cusim_mark *mark;     /* of a record */
     struct cusim_graph_run *run; /* of a graph launch */
     CUresult late;               /* a fault: the error that ends the context after this operation */
+    bool overlaps;               /* may begin once the kernel before it has triggered */
+    bool finished;               /* also while an operation before it is not */
+    struct cusim_grid grid;
     unsigned n_deps, cap_deps;
     struct cusim_dep *deps;
     struct cusim_dep inline_deps[3];
 };
 
-enum { CUSIM_STREAM_ATTRS = 32, CUSIM_WAITS = 16 };
+enum { CUSIM_STREAM_ATTRS = 32, CUSIM_WAITS = 16, CUSIM_WORKERS = 4 };
 
 struct cusim_stream {
     struct cusim_stream *next, *prev; /* of the context */
     struct cusim_ctx *ctx;
     uint64_t id;
     uint64_t raw;    /* number by creation, for the log */
-    uint64_t random; /* state of the delays; only the worker uses it */
+    uint64_t random; /* seed of its workers */
     unsigned flags;  /* CU_STREAM_NON_BLOCKING */
     int priority;
     bool legacy, per_thread;
-    bool closing; /* destroyed: removed when its work is done */
-    bool has_worker;
-    bool worker_idle;
-    pthread_cond_t work_cond;
+    bool closing;                        /* destroyed: removed when its work is done */
+    struct cusim_connection *connection; /* since its first operation; NULL: of its own */
+    unsigned n_workers, n_idle;          /* more than one worker if kernels overlap */
+    pthread_cond_t work_cond;            /* there is work, or some may begin */
     struct cusim_timeline *tl;
     uint64_t submitted;
     struct cusim_op *head, *tail;
+    struct cusim_op *fresh;  /* the first that did not begin */
+    struct cusim_op *before; /* the one before it, if that is in the queue */
+    unsigned passed;         /* see struct cusim_grid */
     bool attr_set[CUSIM_STREAM_ATTRS];
     CUlaunchAttributeValue attrs[CUSIM_STREAM_ATTRS];
     struct cusim_capture *capture;
@@ -473,7 +443,10 @@ CUresult cusim_submit(struct cusim_stream *stream, struct cusim_work *work);
 /* Queues work and never captures it. The caller may add dependencies and marks before it gives
  * the lock back. */
 struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *work);
-void cusim_delay(struct cusim_stream *stream); /* without the lock; only the stream's worker */
+void cusim_delay(void); /* without the lock; on threads that execute */
+void cusim_stop_if_exiting(void);
+/* Starts a detached thread that handles none of the program's signals, or aborts. */
+void cusim_thread_start(void *(*run)(void *), void *argument);
 void cusim_op_depend(struct cusim_op *op, struct cusim_timeline *tl, uint64_t target);
 
 /* ---- events ---- */
@@ -502,6 +475,7 @@ struct cusim_func { /* CUfunction */
     const struct cusim_kernel *kernel;
     int max_dynamic_smem, carveout, cluster_nonportable;
     bool loaded;
+    bool given; /* by cuKernelGetFunction, which waits the first time */
 };
 
 struct cusim_kern { /* CUkernel */
@@ -549,73 +523,7 @@ CUresult cusim_kernel_make(const struct cusim_launch *l, struct cusim_ctx *ctx,
 unsigned cusim_kernel_blob_bytes(const struct cusim_kernel *kernel);
 void cusim_ctx_modules_free(struct cusim_ctx *ctx);
 
-/* ---- memory ---- */
-
-enum cusim_mem_kind {
-    CUSIM_MEM_PAGEABLE, /* not the simulator's */
-    CUSIM_MEM_DEVICE,
-    CUSIM_MEM_POOL,
-    CUSIM_MEM_HOST,
-    CUSIM_MEM_REGISTERED,
-    CUSIM_MEM_MANAGED,
-    CUSIM_MEM_VIRTUAL, /* a mapping; belongs to no context */
-};
-
-struct cusim_mem {
-    uintptr_t base;
-    size_t bytes;
-    size_t reserved; /* bytes taken from the arena */
-    enum cusim_mem_kind kind;
-    struct cusim_ctx *ctx; /* NULL for a mapping */
-    uint64_t ctx_id;
-    int device;
-    unsigned flags; /* of a mapping: the most that any device may do */
-    uint64_t id;
-    struct cusim_pool *pool;
-    struct cusim_physical *physical;         /* of a mapping: the mapped memory */
-    unsigned char access[CUSIM_DEVICES_MAX]; /* of a mapping: CUmemAccess_flags */
-    bool freed; /* by cuMemFreeAsync: unusable, but still in the pool */
-};
-
-CUresult cusim_mem_alloc(enum cusim_mem_kind kind, struct cusim_ctx *ctx, size_t bytes,
-                         unsigned flags, struct cusim_mem **out);
-void cusim_mem_free(struct cusim_mem *mem);
-/* A block of a pool is about to be freed, not in stream order. */
-void cusim_pool_block_gone(struct cusim_mem *mem);
-struct cusim_mem *cusim_mem_find(uintptr_t address); /* the live block around an address */
-struct cusim_operand cusim_mem_operand(uintptr_t address);
-struct cusim_mem *cusim_mem_at(uintptr_t base); /* the live block that begins at the address */
-struct cusim_mem *cusim_mem_next(uintptr_t from,
-                                 uintptr_t to); /* the first block that lies there in part */
-void cusim_mem_insert(struct cusim_mem *mem);
-enum cusim_mem_kind
-cusim_mem_kind_of(uintptr_t address,
-                  size_t bytes); /* PAGEABLE unless all of it is in one block, or in adjacent
-                                    mappings that a device may read */
-void cusim_ctx_memory_free(struct cusim_ctx *ctx);
-size_t cusim_mem_used(int device);
-bool cusim_mem_charge(int device, size_t bytes); /* false: the device has too little memory */
-void cusim_mem_discharge(int device, size_t bytes);
-/* Device memory of executable graphs; and what the pools hold for graphs, also after these are
- * gone. */
-extern size_t cusim_graph_bytes, cusim_graph_held;
-
-/* Check and fill in a copy or memset; empty ones are refused. */
-CUresult cusim_memcpy_fill(struct cusim_work_memcpy *m, const CUDA_MEMCPY3D *p,
-                           enum cusim_mem_kind *dst_kind, enum cusim_mem_kind *src_kind);
-CUresult cusim_memset_fill(struct cusim_work_memset *m, CUdeviceptr dst, size_t pitch,
-                           unsigned value, unsigned element, size_t width, size_t height,
-                           enum cusim_mem_kind *kind);
-/* Tells whether the address is the simulator's, even if free: in an arena or in a reservation.
- * Any thread, no lock. */
-bool cusim_mem_in_arena(uintptr_t address);
-
-/* ---- virtual memory ---- */
-
-/* The reservation around an address; any thread, no lock. */
-bool cusim_virtual_reserved(uintptr_t address, uintptr_t *base, size_t *bytes);
-/* Tells whether all of it is mapped, and a device may access it in this way (CUmemAccess_flags). */
-bool cusim_virtual_allows(uintptr_t address, size_t bytes, unsigned flags);
+#include "harness/sim/memory.h"
 
 /* ---- captures ---- */
 
@@ -632,6 +540,8 @@ void cusim_capture_invalidate_ctx(struct cusim_ctx *ctx);      /* all that invol
 void cusim_capture_invalidate_blocking(struct cusim_ctx *ctx); /* the legacy stream was used */
 CUresult cusim_capture_state(struct cusim_stream *stream);     /* 901 when invalidated */
 CUresult cusim_capture_work(struct cusim_stream *stream, struct cusim_work *work);
+/* Is it a kernel with programmatic stream serialisation? */
+bool cusim_work_overlaps(const struct cusim_work *work);
 CUresult cusim_capture_record(struct cusim_stream *stream, struct cusim_event *event,
                               unsigned flags);
 CUresult cusim_capture_wait(struct cusim_stream *stream, struct cusim_event *event, unsigned flags);
@@ -646,8 +556,8 @@ CUresult cusim_capture_child(struct cusim_stream *stream, const struct cusim_pla
 /* ---- graphs at execution ---- */
 
 struct cusim_graph_run;
-void cusim_graph_run_execute(struct cusim_graph_run *run,
-                             struct cusim_stream *stream); /* no lock held */
+void cusim_graph_run_execute(struct cusim_graph_run *run, struct cusim_stream *stream,
+                             uint64_t correlation); /* no lock held */
 void cusim_graph_run_free(struct cusim_graph_run *run);
 
 /* ---- log and statistics ---- */

@@ -9,6 +9,8 @@
 #ifndef CUSIM_KERNEL_H
 #define CUSIM_KERNEL_H
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -35,6 +37,18 @@ struct cusim_kernel {
     unsigned local_bytes; /* local memory of a thread, as cuFuncGetAttribute reports it */
     struct cusim_kernel *next; /* owned by the list */
 };
+
+/* What the simulator answers a kernel on the thread that runs it. */
+struct cusim_calls {
+    /* Called before each block: which of the n blocks runs as the i-th. May pause. */
+    size_t (*block)(size_t i, size_t n);
+    /* As cudaTriggerProgrammaticLaunchCompletion and cudaGridDependencySynchronize. */
+    void (*trigger)(void);
+    void (*wait)(void);
+};
+
+/* The simulator sets it when it opens the library; NULL in programs without the simulator. */
+__attribute__((weak, visibility("default"))) const struct cusim_calls *cusim_kernel_calls;
 
 /* One list per shared object: the linker merges the weak definitions of all its files. */
 __attribute__((weak, visibility("default"))) struct cusim_kernel *cusim_kernel_head;

@@ -142,6 +142,14 @@ CUSIM_TWIN_LOCKED(cuGraphUpload, _ptsz, (CUgraphExec handle, CUstream stream), (
     return result == CUDA_SUCCESS ? upload(ptsz, stream) : result;
 }
 
+/* As measured, launches of such graphs wait beside a copy to pageable memory. */
+static bool has_host_node(const struct cusim_plan *plan) {
+    for (unsigned i = 0; i < plan->topology->n; i++)
+        if (plan->work[i]->type == CUSIM_WORK_HOST)
+            return true;
+    return false;
+}
+
 CUSIM_TWIN_LOCKED(cuGraphLaunch, _ptsz, (CUgraphExec handle, CUstream stream), (handle, stream)) {
     struct cusim_stream *s;
     CUresult result = cusim_stream_get_for_work(stream, ptsz, &s);
@@ -152,6 +160,10 @@ CUSIM_TWIN_LOCKED(cuGraphLaunch, _ptsz, (CUgraphExec handle, CUstream stream), (
         return CUDA_ERROR_INVALID_VALUE;
     if (s->capture)
         return cusim_capture_child(s, exec->plan);
+    if (s->ctx->copiers > 0 && has_host_node(exec->plan)) {
+        cusim_gate_hold(s->ctx);
+        return cuGraphLaunch_body(ptsz, handle, stream);
+    }
     struct cusim_op *op = cusim_enqueue(s, cusim_work_new(CUSIM_WORK_GRAPH, s->ctx));
     op->run = cusim_graph_run_new(exec->plan);
     if (exec->last_tl)

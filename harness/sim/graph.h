@@ -1,5 +1,6 @@
 /*
- * What capture.c, graph.c, node.c, plan.c and exec.c share: graphs, executable graphs and captures.
+ * What capture.c, graph.c, node.c, plan.c, run.c and exec.c share: graphs, executable graphs and
+ * captures.
  *
  * Everything is under cusim.lock, except what cusim_graph_run_execute reads: a plan does not change
  * while a run refers to it.
@@ -55,7 +56,8 @@ struct cusim_topology {
     unsigned *indegree;
     unsigned *successors_at; /* n + 1 offsets in successors */
     unsigned *successors;
-    bool linear;
+    bool *programmatic; /* for each of the successors */
+    bool linear;        /* each node waits for the one before it to end */
 };
 
 struct cusim_plan {
@@ -99,6 +101,8 @@ struct cusim_node *cusim_node_new(struct cusim_graph *graph, CUgraphNodeType typ
                                   struct cusim_work *work);
 void cusim_node_depend(struct cusim_node *node, struct cusim_node *from,
                        const CUgraphEdgeData *data);
+/* The edge of a captured launch with programmatic stream serialisation. */
+extern const CUgraphEdgeData cusim_edge_programmatic;
 CUgraphNodeType cusim_node_type_of(const struct cusim_work *work);
 /* Checks the arguments of all Add calls, and makes the node. */
 CUresult cusim_graph_add(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,

@@ -36,6 +36,9 @@ static struct cusim_kernel **library_head(void) {
         if (library) {
             kernel_list = (struct cusim_kernel **)dlsym(library, "cusim_kernel_head");
             cusim_take_trap = (int (*)(void))dlsym(library, "cusim_kernel_take_trap");
+            const struct cusim_calls **calls = dlsym(library, "cusim_kernel_calls");
+            if (calls && cusim_get_options()->weak)
+                *calls = &cusim_calls_weak;
         } else if (given) {
             fprintf(stderr, "cusim: %s\n", dlerror());
         }
@@ -388,10 +391,20 @@ CUSIM_LOCKED(cuKernelGetFunction, (CUfunction * out, CUkernel handle), (out, han
     struct cusim_ctx *ctx;
     if (!cusim_handle_is(handle, CUSIM_KERNEL))
         return CUDA_ERROR_INVALID_HANDLE;
+    struct cusim_func *func;
     CUresult result = cusim_ctx_current(&ctx);
-    return result == CUDA_SUCCESS
-               ? cusim_func_get((CUfunction)handle, ctx, (struct cusim_func **)out)
-               : result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = cusim_func_get((CUfunction)handle, ctx, &func);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *out = (CUfunction)func;
+    if (!func->given && cusim.options.measured_locks) {
+        func->given = true;
+        cusim_gate_hold(ctx);
+        cusim_gate_lock(ctx);
+    }
+    return CUDA_SUCCESS;
 }
 
 CUSIM_LOCKED(cuKernelGetLibrary, (CUlibrary * out, CUkernel handle), (out, handle)) {

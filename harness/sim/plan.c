@@ -1,19 +1,21 @@
 /*
- * Turns a graph into an order of its nodes, and executes that order on a stream's worker.
+ * Turns a graph into a plan: an order of its nodes, with child graphs flattened.
  *
- * Plans are made, counted and freed under cusim.lock. cusim_graph_run_execute runs without it and
- * takes it for events. The nodes of a launch run one at a time. If the edges leave a choice, the
- * seed decides, so that a missing edge changes results.
+ * Any thread, under cusim.lock: plans are made, counted and freed here. run.c executes them.
  */
 #include "harness/sim/graph.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+struct pred {
+    unsigned step;
+    bool programmatic;
+};
+
 struct step {
     struct cusim_work *work;
-    unsigned *preds;
+    struct pred *preds;
     unsigned n_preds, cap_preds;
 };
 
@@ -32,13 +34,13 @@ static unsigned add_step(struct builder *b, struct cusim_work *work) {
     return b->n++;
 }
 
-static void add_pred(struct builder *b, unsigned at, unsigned pred) {
+static void add_pred(struct builder *b, unsigned at, unsigned pred, bool programmatic) {
     struct step *step = &b->steps[at];
     if (step->n_preds == step->cap_preds) {
         step->cap_preds = step->cap_preds * 2 + 1;
         step->preds = realloc(step->preds, step->cap_preds * sizeof *step->preds);
     }
-    step->preds[step->n_preds++] = pred;
+    step->preds[step->n_preds++] = (struct pred){pred, programmatic};
 }
 
 static void add_entry(struct builder *b, struct cusim_node *node, unsigned index) {
@@ -105,6 +107,13 @@ static struct cusim_node **sorted(const struct cusim_graph *graph) {
     return out;
 }
 
+/* With weak order alone; else it orders like a full one. */
+static bool is_programmatic(const struct cusim_edge *edge) {
+    return cusim.options.weak && edge->data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC &&
+           edge->data.from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC &&
+           edge->from->type == CU_GRAPH_NODE_TYPE_KERNEL;
+}
+
 /* Adds a graph's nodes behind step `before`; a child graph stands between two empty steps. */
 static bool flatten(struct builder *b, const struct cusim_graph *graph, unsigned before) {
     struct cusim_node **nodes = sorted(graph);
@@ -118,9 +127,9 @@ static bool flatten(struct builder *b, const struct cusim_graph *graph, unsigned
         struct cusim_node *node = nodes[i];
         unsigned step = add_step(b, node->work);
         if (node->n_deps == 0 && before != UINT32_MAX)
-            add_pred(b, step, before);
+            add_pred(b, step, before, false);
         for (unsigned d = 0; d < node->n_deps; d++)
-            add_pred(b, step, end_of[node->deps[d].from->place]);
+            add_pred(b, step, end_of[node->deps[d].from->place], is_programmatic(&node->deps[d]));
         add_entry(b, node, step);
         end_of[i] = step;
         if (node->child) {
@@ -128,9 +137,9 @@ static bool flatten(struct builder *b, const struct cusim_graph *graph, unsigned
             good = flatten(b, node->child, step);
             unsigned end = add_step(b, node->work);
             for (unsigned s = first; s < end; s++) /* all of them, leaves or not */
-                add_pred(b, end, s);
+                add_pred(b, end, s, false);
             if (first == end)
-                add_pred(b, end, step);
+                add_pred(b, end, step, false);
             end_of[i] = end;
         }
     }
@@ -158,19 +167,24 @@ static struct cusim_topology *topology_of(const struct builder *b) {
         edges += b->steps[i].n_preds;
         bool follows = false;
         for (unsigned p = 0; p < b->steps[i].n_preds; p++) {
-            t->successors_at[b->steps[i].preds[p] + 1]++;
-            follows |= b->steps[i].preds[p] + 1 == i;
+            const struct pred *pred = &b->steps[i].preds[p];
+            t->successors_at[pred->step + 1]++;
+            follows |= pred->step + 1 == i && !pred->programmatic;
         }
         t->linear &= i == 0 || follows;
     }
     for (unsigned i = 0; i < b->n; i++)
         t->successors_at[i + 1] += t->successors_at[i];
     t->successors = malloc((edges + 1) * sizeof *t->successors);
+    t->programmatic = malloc((edges + 1) * sizeof *t->programmatic);
     unsigned *fill = malloc((b->n + 1) * sizeof *fill);
     memcpy(fill, t->successors_at, b->n * sizeof *fill);
     for (unsigned i = 0; i < b->n; i++)
-        for (unsigned p = 0; p < b->steps[i].n_preds; p++)
-            t->successors[fill[b->steps[i].preds[p]]++] = i;
+        for (unsigned p = 0; p < b->steps[i].n_preds; p++) {
+            unsigned at = fill[b->steps[i].preds[p].step]++;
+            t->successors[at] = i;
+            t->programmatic[at] = b->steps[i].preds[p].programmatic;
+        }
     free(fill);
     return t;
 }
@@ -231,12 +245,17 @@ void cusim_plan_unref(struct cusim_plan *plan) {
         free(plan->topology->indegree);
         free(plan->topology->successors_at);
         free(plan->topology->successors);
+        free(plan->topology->programmatic);
         free(plan->topology);
     }
     free(plan->work);
     free(plan->enabled);
     free(plan);
 }
+
+const CUgraphEdgeData cusim_edge_programmatic = {.from_port =
+                                                     CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                                                 .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
 
 struct cusim_graph *cusim_plan_to_graph(const struct cusim_plan *plan) {
     const struct cusim_topology *t = plan->topology;
@@ -247,139 +266,8 @@ struct cusim_graph *cusim_plan_to_graph(const struct cusim_plan *plan) {
             cusim_node_new(graph, cusim_node_type_of(plan->work[i]), cusim_work_ref(plan->work[i]));
     for (unsigned i = 0; i < t->n; i++)
         for (unsigned s = t->successors_at[i]; s < t->successors_at[i + 1]; s++)
-            cusim_node_depend(nodes[t->successors[s]], nodes[i], NULL);
+            cusim_node_depend(nodes[t->successors[s]], nodes[i],
+                              t->programmatic[s] ? &cusim_edge_programmatic : NULL);
     free(nodes);
     return graph;
-}
-
-/* ---- execution ---- */
-
-/* Fixes event nodes at the call: a record gets its mark, a wait the latest recording. */
-struct cusim_graph_run *cusim_graph_run_new(struct cusim_plan *plan) {
-    struct cusim_graph_run *run = calloc(1, sizeof *run);
-    run->plan = plan;
-    plan->refs++;
-    for (unsigned i = 0; i < plan->topology->n; i++) {
-        const struct cusim_work *work = plan->work[i];
-        bool record = work->type == CUSIM_WORK_RECORD;
-        if ((!record && work->type != CUSIM_WORK_WAIT) || !plan->enabled[i] ||
-            !cusim_handle_is(work->event.event, CUSIM_EVENT))
-            continue;
-        struct cusim_event *event = work->event.event;
-        if (!run->marks)
-            run->marks = calloc(plan->topology->n, sizeof *run->marks);
-        if (record) {
-            struct cusim_timeline *tl = cusim_timeline_new();
-            run->marks[i] = cusim_mark_new(tl, 1);
-            cusim_timeline_unref(tl);
-            cusim_event_forget_capture(event);
-            cusim_mark_unref(event->last);
-            event->last = cusim_mark_ref(run->marks[i]);
-        } else if (event->last) {
-            run->marks[i] = cusim_mark_ref(event->last);
-        }
-    }
-    return run;
-}
-
-/* Also called after a skipped launch, because other work may wait for its events. */
-void cusim_graph_run_free(struct cusim_graph_run *run) {
-    for (unsigned i = 0; run->marks && i < run->plan->topology->n; i++) {
-        if (run->marks[i] && run->plan->work[i]->type == CUSIM_WORK_RECORD)
-            cusim_timeline_advance(run->marks[i]->tl, 1);
-        cusim_mark_unref(run->marks[i]);
-    }
-    free(run->marks);
-    cusim_plan_unref(run->plan);
-    free(run);
-}
-
-static CUresult run_step(struct cusim_graph_run *run, unsigned i, struct cusim_stream *stream) {
-    const struct cusim_work *work = run->plan->work[i];
-    struct cusim_mark *mark = run->marks ? run->marks[i] : NULL;
-    if (!run->plan->enabled[i] || work->type == CUSIM_WORK_EMPTY)
-        return CUDA_SUCCESS;
-    if (i > 0)
-        cusim_delay(stream);
-    if (mark) {
-        cusim_lock();
-        if (work->type == CUSIM_WORK_RECORD) {
-            mark->time_ns = cusim_now_ns();
-            cusim_timeline_advance(mark->tl, 1);
-        } else {
-            cusim_timeline_wait(mark->tl, mark->target);
-        }
-        cusim_unlock();
-    }
-    cusim_activity_node(i + 1);
-    CUresult result = cusim_work_run(work, stream, CUDA_SUCCESS);
-    if (cusim_log_on())
-        cusim_work_log(work, stream->raw);
-    if (result != CUDA_SUCCESS) {
-        cusim_lock();
-        if (stream->ctx->error == CUDA_SUCCESS)
-            stream->ctx->error = result;
-        cusim_unlock();
-    }
-    return result;
-}
-
-/* CUSIM_GRAPH_ERROR=drop:N or swap:N: each N-th launch of a graph with two or more nodes omits the
- * node that would run last, or, if its nodes are in a row, begins with its second. For tests of
- * tests. */
-static enum { PLANT_NOTHING, PLANT_DROP, PLANT_SWAP } planted;
-static unsigned long plant_every;
-
-static void plant_load(void) {
-    const char *text = getenv("CUSIM_GRAPH_ERROR");
-    if (text && (strncmp(text, "drop:", 5) == 0 || strncmp(text, "swap:", 5) == 0)) {
-        plant_every = strtoul(text + 5, NULL, 10);
-        planted = plant_every == 0 ? PLANT_NOTHING : *text == 'd' ? PLANT_DROP : PLANT_SWAP;
-    }
-}
-
-static bool plant_now(unsigned nodes) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static atomic_ulong launches;
-    pthread_once(&once, plant_load);
-    return planted != PLANT_NOTHING && nodes > 1 && (launches++ + 1) % plant_every == 0;
-}
-
-static void run_in_a_row(struct cusim_graph_run *run, unsigned n, struct cusim_stream *stream) {
-    bool wrong = plant_now(n);
-    for (unsigned i = 0; i < n; i++) {
-        unsigned step = wrong && planted == PLANT_SWAP && i < 2 ? 1 - i : i;
-        if (wrong && planted == PLANT_DROP && i == n - 1)
-            return;
-        if (run_step(run, step, stream) != CUDA_SUCCESS)
-            return;
-    }
-}
-
-void cusim_graph_run_execute(struct cusim_graph_run *run, struct cusim_stream *stream) {
-    const struct cusim_topology *t = run->plan->topology;
-    if (t->linear) {
-        run_in_a_row(run, t->n, stream);
-        return;
-    }
-    unsigned *left = malloc((t->n + 1) * sizeof *left), *ready = malloc((t->n + 1) * sizeof *ready);
-    const bool drop = plant_now(t->n) && planted == PLANT_DROP;
-    unsigned n_ready = 0, done = 0;
-    memcpy(left, t->indegree, t->n * sizeof *left);
-    for (unsigned i = 0; i < t->n; i++)
-        if (left[i] == 0)
-            ready[n_ready++] = i;
-    while (n_ready > 0) {
-        unsigned pick = (unsigned)(cusim_random(&stream->random) % n_ready), i = ready[pick];
-        ready[pick] = ready[--n_ready];
-        if (drop && ++done == t->n)
-            break;
-        if (run_step(run, i, stream) != CUDA_SUCCESS)
-            break;
-        for (unsigned s = t->successors_at[i]; s < t->successors_at[i + 1]; s++)
-            if (--left[t->successors[s]] == 0)
-                ready[n_ready++] = t->successors[s];
-    }
-    free(left);
-    free(ready);
 }

@@ -64,6 +64,9 @@ static void load_options(void) {
     o->seed = env_number("CUSIM_SEED", 1);
     o->delay_us = (unsigned)env_number("CUSIM_DELAY_US", 20);
     o->queue_depth = (unsigned)env_number("CUSIM_QUEUE_DEPTH", 1024);
+    o->connections = (unsigned)env_number("CUDA_DEVICE_MAX_CONNECTIONS", 0);
+    if (o->connections > CUSIM_CONNECTIONS_MAX)
+        o->connections = CUSIM_CONNECTIONS_MAX;
     o->driver_version = (int)env_number("CUSIM_DRIVER_VERSION", (uint64_t)cusim_driver_version);
     o->devices = (int)env_number("CUSIM_DEVICES", 1);
     if (o->devices < 0 || o->devices > CUSIM_DEVICES_MAX)
@@ -74,6 +77,10 @@ static void load_options(void) {
     o->measured_rules = rules && strcmp(rules, "measured") == 0;
     const char *order = getenv("CUSIM_NODE_ORDER");
     o->mixed_nodes = order && strcmp(order, "mixed") == 0;
+    const char *locks = getenv("CUSIM_LOCKS");
+    o->measured_locks = locks && strcmp(locks, "measured") == 0;
+    const char *weak = getenv("CUSIM_ORDER");
+    o->weak = weak && strcmp(weak, "weak") == 0;
     o->exit_wait_ms = (unsigned)env_number("CUSIM_EXIT_WAIT_MS", 2000);
     if (!cusim_faults_set(getenv("CUSIM_FAULT")))
         refuse("CUSIM_FAULT");
@@ -100,6 +107,8 @@ CUresult cusim_enter(enum cusim_api api) {
     if (!atomic_load_explicit(&initialized, memory_order_acquire) ||
         atomic_load_explicit(&forked, memory_order_relaxed))
         return CUDA_ERROR_NOT_INITIALIZED;
+    if (cusim.options.measured_locks)
+        cusim_gate_enter(api);
     return CUDA_SUCCESS;
 }
 

@@ -67,6 +67,10 @@ CUresult cusim_stream_get_for_work(CUstream handle, bool ptsz, struct cusim_stre
         }
         if (s->capture)
             return cusim_capture_state(s);
+        if (s->ctx->locked > 0) {
+            cusim_gate_wait(s->ctx);
+            continue;
+        }
         uint64_t depth = cusim.options.queue_depth;
         if (depth == 0 || s->submitted - s->tl->done < depth)
             return CUDA_SUCCESS;

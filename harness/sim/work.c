@@ -56,8 +56,8 @@ static void run_memcpy(const struct cusim_work_memcpy *m) {
     const unsigned char *src = m->staged ? m->staged : m->src;
     for (size_t z = 0; z < m->depth; z++)
         for (size_t y = 0; y < m->height; y++)
-            memmove(m->dst + z * m->dst_slice + y * m->dst_pitch,
-                    src + z * m->src_slice + y * m->src_pitch, m->width);
+            cusim_copy_row(m->dst + z * m->dst_slice + y * m->dst_pitch,
+                           src + z * m->src_slice + y * m->src_pitch, m->width);
 }
 
 static bool value_there(const struct cusim_work *work) {

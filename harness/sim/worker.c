@@ -3,9 +3,10 @@
  *
  * A worker takes the first operation, waits for its dependencies, gives cusim.lock back, sleeps for
  * a random time, executes, takes the lock again, and advances the timeline. Until then the
- * operation stays in the queue. Its dependencies are fixed when it is queued: the legacy stream and
- * the blocking streams of its context wait for each other, and the caller may add more before it
- * gives the lock back.
+ * operation stays in the queue. A stream has more than one worker only if programmatic launches may
+ * begin before the kernel in front of them ends. Its dependencies are fixed when it is queued: the
+ * legacy stream and the blocking streams of its context wait for each other, and the caller may add
+ * more before it gives the lock back.
  */
 #include "harness/sim/cusim.h"
 
@@ -42,40 +43,43 @@ static void op_free(struct cusim_op *op) {
     free(op);
 }
 
-void cusim_delay(struct cusim_stream *stream) {
+void cusim_delay(void) {
     unsigned most = atomic_load_explicit(&cusim.options.delay_us, memory_order_relaxed);
     if (most == 0)
         return;
-    uint64_t us = cusim_random(&stream->random) % (most + 1u);
+    uint64_t us = cusim_random(&cusim_thread_self()->random) % (most + 1u);
     if (us > 0)
         nanosleep(&(struct timespec){.tv_sec = (time_t)(us / 1000000),
                                      .tv_nsec = (long)(us % 1000000) * 1000},
                   NULL);
 }
 
-/* The process ends while this worker has work left: it starts nothing more, and dies with the
+/* The process ends while this thread has work left: it starts nothing more, and dies with the
  * process. */
-static void stop_if_exiting(void) {
+void cusim_stop_if_exiting(void) {
     static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
     while (cusim.exiting)
         pthread_cond_wait(&never, &cusim.lock);
 }
 
 static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult state) {
-    cusim_delay(stream);
+    cusim_delay();
     CUresult result = state == CUDA_SUCCESS ? op->late : CUDA_SUCCESS;
     cusim_activity_call(op->correlation);
     if (op->run) {
         if (state == CUDA_SUCCESS)
-            cusim_graph_run_execute(op->run, stream);
+            cusim_graph_run_execute(op->run, stream, op->correlation);
     } else {
         if (op->work->type == CUSIM_WORK_RECORD && op->mark)
             op->mark->time_ns = cusim_now_ns(); /* read only after the timeline advanced */
-        CUresult ran = cusim_work_run(op->work, stream, state);
-        if (result == CUDA_SUCCESS)
-            result = ran;
+        /* Before it runs: one that overlaps may end first. */
         if (state == CUDA_SUCCESS && cusim_log_on())
             cusim_work_log(op->work, stream->raw);
+        cusim_grid_enter(&op->grid);
+        CUresult ran = cusim_work_run(op->work, stream, state);
+        cusim_grid_enter(NULL);
+        if (result == CUDA_SUCCESS)
+            result = ran;
     }
     if (result != CUDA_SUCCESS) {
         cusim_lock();
@@ -83,6 +87,8 @@ static void execute(struct cusim_stream *stream, struct cusim_op *op, CUresult s
             stream->ctx->error = result;
         cusim_unlock();
     }
+    if (cusim.options.weak) /* effects show before completion does */
+        cusim_delay();
 }
 
 static void stream_free(struct cusim_stream *stream) {
@@ -102,48 +108,118 @@ static void stream_free(struct cusim_stream *stream) {
     free(stream);
 }
 
-static void *worker(void *argument) {
-    struct cusim_stream *stream = argument;
-    cusim_thread_self()->in_worker = true;
-    prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
-    cusim_lock();
-    for (;;) {
-        while (!stream->head && !stream->closing) {
-            stream->worker_idle = true;
-            if (cusim_log_on()) {
-                cusim_unlock();
-                cusim_log_flush();
-                cusim_lock();
-                if (stream->head || stream->closing)
-                    break;
-            }
-            pthread_cond_wait(&stream->work_cond, &cusim.lock);
-        }
-        stream->worker_idle = false;
-        if (!stream->head)
-            break;
-        struct cusim_op *op = stream->head;
-        for (unsigned i = 0; i < op->n_deps; i++)
-            cusim_timeline_wait(op->deps[i].tl, op->deps[i].target);
-        stop_if_exiting();
-        CUresult state = stream->ctx->error;
-        cusim_unlock();
-        execute(stream, op, state);
-        cusim_lock();
+/* All before it have finished, or it overlaps with the kernel before it. */
+static bool may_begin(const struct cusim_stream *stream, const struct cusim_op *op) {
+    return op == stream->head ||
+           (op->overlaps && (stream->before->grid.triggered || stream->before->finished));
+}
+
+static bool trigger(struct cusim_grid *grid) {
+    const struct cusim_op *op =
+        (const struct cusim_op *)((char *)grid - offsetof(struct cusim_op, grid));
+    pthread_cond_broadcast(grid->changed);
+    return op->next && op->next->overlaps;
+}
+
+static void begin(struct cusim_stream *stream, struct cusim_op *op) {
+    op->grid.early = op != stream->head && !stream->before->finished;
+    op->grid.behind = op->grid.early;
+    stream->fresh = op->next;
+    stream->before = op;
+}
+
+/* The timeline advances over all that finished in a row. */
+static void finish(struct cusim_stream *stream, struct cusim_op *op) {
+    op->finished = true;
+    cusim_grid_passed(&op->grid);
+    if (op->next)
+        op->next->grid.behind = 0;
+    while ((op = stream->head) && op->finished) {
         stream->head = op->next;
         if (!stream->head) {
             stream->tail = NULL;
             cusim.n_busy--;
         }
+        if (stream->before == op)
+            stream->before = NULL;
         cusim_timeline_advance(stream->tl, op->seq);
         op_free(op);
     }
-    stream_free(stream);
+    if (stream->n_workers > 1)
+        pthread_cond_broadcast(&stream->work_cond);
+}
+
+/* Nothing may begin: waits until that may have changed. */
+static void idle(struct cusim_stream *stream) {
+    if (!stream->fresh && cusim_log_on()) {
+        cusim_unlock();
+        cusim_log_flush();
+        cusim_lock();
+        if (stream->fresh || (stream->closing && !stream->head))
+            return;
+    }
+    stream->n_idle++;
+    pthread_cond_wait(&stream->work_cond, &cusim.lock);
+    stream->n_idle--;
+}
+
+/* Streams get connections in turn. */
+static void join_connection(struct cusim_stream *stream, struct cusim_op *op) {
+    struct cusim_ctx *ctx = stream->ctx;
+    if (cusim.options.connections == 0)
+        return;
+    if (!stream->connection) {
+        stream->connection = &ctx->connections[ctx->connected++ % cusim.options.connections];
+        if (!stream->connection->begun)
+            stream->connection->begun = cusim_timeline_new();
+    }
+    op->ticket = ++stream->connection->submitted;
+}
+
+/* Those behind it in the connection may begin. */
+static void begun(struct cusim_stream *stream, const struct cusim_op *op) {
+    if (op->ticket > 0)
+        cusim_timeline_advance(stream->connection->begun, op->ticket);
+}
+
+static void *worker(void *argument) {
+    struct cusim_stream *stream = argument;
+    struct cusim_thread *self = cusim_thread_self();
+    self->in_worker = true;
+    prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
+    cusim_lock();
+    self->random = stream->random++;
+    while (stream->head || !stream->closing) {
+        struct cusim_op *op = stream->fresh;
+        if (!op || !may_begin(stream, op)) {
+            idle(stream);
+            continue;
+        }
+        begin(stream, op);
+        for (unsigned i = 0; i < op->n_deps; i++)
+            cusim_timeline_wait(op->deps[i].tl, op->deps[i].target);
+        if (op->ticket > 0)
+            cusim_timeline_wait(stream->connection->begun, op->ticket - 1);
+        /* The connection itself waits for a value. */
+        bool blocks = op->work->type == CUSIM_WORK_WAIT_VALUE;
+        if (!blocks)
+            begun(stream, op);
+        cusim_stop_if_exiting();
+        CUresult state = stream->ctx->error;
+        cusim_unlock();
+        execute(stream, op, state);
+        cusim_lock();
+        if (blocks)
+            begun(stream, op);
+        finish(stream, op);
+    }
+    if (--stream->n_workers == 0)
+        stream_free(stream);
     cusim_unlock();
     return NULL;
 }
 
-static void start_worker(struct cusim_stream *stream) {
+void cusim_thread_start(void *(*run)(void *), void *argument) {
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
@@ -152,11 +228,11 @@ static void start_worker(struct cusim_stream *stream) {
     pthread_attr_setstacksize(&attributes, 8u << 20);
     sigfillset(&all); /* only the program's threads handle its signals */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    stream->has_worker = pthread_create(&thread, &attributes, worker, stream) == 0;
+    bool started = pthread_create(&thread, &attributes, run, argument) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    if (!stream->has_worker)
-        abort(); /* without a thread for the stream nothing later could be right */
+    if (!started)
+        abort(); /* without a thread for the work nothing later could be right */
 }
 
 struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *work) {
@@ -174,6 +250,15 @@ struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *w
     } else if (!(stream->flags & CU_STREAM_NON_BLOCKING) && stream->ctx->legacy) {
         cusim_op_depend(op, stream->ctx->legacy->tl, stream->ctx->legacy->submitted);
     }
+    join_connection(stream, op);
+    op->grid = (struct cusim_grid){
+        .changed = &stream->work_cond, .passed = &stream->passed, .trigger = trigger};
+    op->overlaps = cusim.options.weak && stream->tail &&
+                   stream->tail->work->type == CUSIM_WORK_KERNEL && cusim_work_overlaps(work);
+    if (!stream->fresh) {
+        stream->fresh = op;
+        stream->before = stream->tail;
+    }
     if (stream->tail) {
         stream->tail->next = op;
     } else {
@@ -181,10 +266,12 @@ struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *w
         cusim.n_busy++;
     }
     stream->tail = op;
-    if (!stream->has_worker)
-        start_worker(stream);
-    else if (stream->worker_idle)
-        pthread_cond_signal(&stream->work_cond);
+    if (stream->n_workers == 0 || (op->overlaps && stream->n_workers < CUSIM_WORKERS)) {
+        stream->n_workers++;
+        cusim_thread_start(worker, stream);
+    } else if (stream->n_idle > 0) {
+        pthread_cond_broadcast(&stream->work_cond); /* grids wait here, too */
+    }
     return op;
 }
 
@@ -217,10 +304,10 @@ void cusim_stream_close(struct cusim_stream *stream) {
     if (stream->capture)
         cusim_capture_stream_gone(stream);
     stream->closing = true;
-    if (!stream->has_worker)
+    if (stream->n_workers == 0)
         stream_free(stream);
     else
-        pthread_cond_signal(&stream->work_cond);
+        pthread_cond_broadcast(&stream->work_cond);
 }
 
 void cusim_stream_note_wait(struct cusim_stream *stream, struct cusim_timeline *tl,

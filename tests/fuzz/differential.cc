@@ -48,7 +48,8 @@ Environment, for tests of the fuzzer: FUZZ_PRELOAD=FILE preloads another library
 FUZZ_PLANT=drop:N or swap:N is CUSIM_GRAPH_ERROR (harness/sim/README.md) of the preloaded side;
 FUZZ_RECORD=FOLDER leaves its traces there; FUZZ_CACHE=FOLDER has its signature cache there: the second
 time the same programs are run, each begins with what the first time left.
-CUSPLICE_WITHOUT goes on to the preloaded side (a library that is built with --config=ablate).
+CUSPLICE_WITHOUT and CUSPLICE_MUTATE go on to the preloaded side (a library that is built with --config=ablate
+or mutate).
 )";
 
 struct Options {

@@ -313,6 +313,9 @@ Env MakeEnv(uint64_t seed, uint64_t batch) {
     env["CUSIM_GRAPH_RULES"] = r.Of<const char *>({"documented", "measured"});
     env["CUSIM_QUEUE_DEPTH"] = r.Of<const char *>({"1024", "1024", "64"});
     env["CUSPLICE_SUBMIT_NS"] = r.Of<const char *>({"0", "1", "1", "1000"});
+    env["CUSIM_ORDER"] = r.Of<const char *>({"", "weak", "weak"});
+    env["CUSIM_LOCKS"] = r.Of<const char *>({"", "measured"});
+    env["CUDA_DEVICE_MAX_CONNECTIONS"] = r.Of<const char *>({"0", "1", "2", "8"});
     return env;
 }
 

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LANES = 6, BUFFERS = 3, WORDS = 256, SLOTS = 2, THREADS = 4, KERNELS = 12, RING = 8 };
+enum { LANES = 6, BUFFERS = 3, WORDS = 256, SLOTS = 2, THREADS = 4, KERNELS = 13, RING = 8 };
 
 enum lane_kind { LEGACY, PER_THREAD, BLOCKING, NON_BLOCKING, URGENT, LOW_BLOCKING };
 
@@ -116,11 +116,13 @@ enum kernel {
     K_cluster_touch,
     K_set_flag,
     K_spin_until,
-    K_saxpy_n
+    K_saxpy_n,
+    K_overlap
 };
 static const char *const kernel_names[KERNELS] = {
-    "chain",          "copy_words", "add_scalar",    "fill",     "many_params", "big_params",
-    "reduce_dynamic", "touch",      "cluster_touch", "set_flag", "spin_until",  "saxpy_n"};
+    "chain",      "copy_words",     "add_scalar", "fill",          "many_params",
+    "big_params", "reduce_dynamic", "touch",      "cluster_touch", "set_flag",
+    "spin_until", "saxpy_n",        "overlap"};
 
 static CUresult note(struct turn *t, CUresult code) {
     struct machine *m = t->m;
@@ -410,6 +412,38 @@ static void op_launch_ex(struct turn *t) {
     note(t,
          cuLaunchKernelEx(&config, t->m->fn[K_chain], (void *[]){&t->x, &a, &t->v, &t->n}, NULL));
     memset(attribute, 0xEE, sizeof(attribute));
+}
+/*@ part op_programmatic */
+static void overlap(struct turn *t, CUdeviceptr dst, CUdeviceptr src, int programmatic, int waits) {
+    unsigned a = 11;
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    attribute.value.programmaticStreamSerializationAllowed = programmatic;
+    CUlaunchConfig config = {.gridDimX = ((unsigned)t->n + 63) / 64,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = 64,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .hStream = t->l->s,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    note(t, cuLaunchKernelEx(&config, t->m->fn[K_overlap],
+                             (void *[]){&dst, &src, &a, &t->v, &t->n, &waits}, NULL));
+}
+/* The second kernel waits for the first. The third never waits, and has a buffer of its own; in a
+ * graph of the program's nothing would order the fourth behind the second then. */
+static void op_programmatic(struct turn *t) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUdeviceptr z = 0;
+    for (int i = 0; i < BUFFERS; i++)
+        if (t->l->buffer[i] != t->x && t->l->buffer[i] != t->y)
+            z = t->l->buffer[i];
+    overlap(t, t->y, t->x, 0, 0);
+    overlap(t, t->x, t->y, 1, 1);
+    cuStreamIsCapturing(t->l->s, &status);
+    if (status == CU_STREAM_CAPTURE_STATUS_NONE)
+        overlap(t, z, z, 1, 0);
+    do_chain(t, t->x, 3, t->v, t->n);
 }
 /*@ part op_cooperative */
 static void op_cooperative(struct turn *t) {

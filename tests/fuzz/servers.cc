@@ -159,7 +159,7 @@ Server::Server(const Paths &paths, const Env &settings, bool preload, int patien
             env.push_back(std::string("CUSPLICE_CACHE_DIR=") + folder);
         }
         for (const char *name : {"SCHED_TRACE", "SCHED_PLANT", "CUSPLICE_MUTATE",
-                                 "CUSPLICE_WITHOUT"}) { // the last: --config=ablate
+                                 "CUSPLICE_WITHOUT"}) { // the last two: --config=mutate, ablate
             if (const char *value = getenv(name)) {
                 env.push_back(std::string(name) + "=" + value);
             }

@@ -76,6 +76,17 @@ TEST(GateProgram, OwnRowsHaveNoErrors) {
     EXPECT_EQ(table.find("code "), std::string::npos) << table;
 }
 
+/* With the driver's locks the simulator answers as the table does. */
+TEST(GateProgram, TellsTheMeasuredLocks) {
+    setenv("CUSIM_LOCKS", "measured", 1);
+    EXPECT_EQ(Row("cuMemAlloc_v2", 50), "returned,waited,returned+refused+invalidated,returned");
+    EXPECT_EQ(Row("cuMemFree_v2", 50), "waited,waited,returned+refused+invalidated,waited+locked");
+    EXPECT_EQ(Row("own:capture-100", 200), "returned,waited,returned,returned");
+    EXPECT_EQ(Row("own:launch", 10000), "returned,returned,returned,returned");
+    EXPECT_EQ(Row("own:growth", 50), "waited,waited,waited,waited+locked");
+    unsetenv("CUSIM_LOCKS");
+}
+
 TEST(GateProgram, SurvivesARowThatRuinsItsProcess) {
     EXPECT_EQ(Row("cuDevicePrimaryCtxReset_v2", 50), "waited,waited,waited,waited");
 }

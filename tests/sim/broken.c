@@ -2,7 +2,9 @@
  * A preload with mistakes on purpose, which the tests must find. CUS_BROKEN selects: "drop" (every
  * 50th launch), "twice", "value" (a parameter changes), "late" (a launch is issued after the next
  * one), "grid", "memset" (dropped), "wait" (every 7th wait of a stream for an event is dropped),
- * "code" (an error is reported late).
+ * "code" (an error is reported late), "early" (every 7th launch may begin before the one ahead has
+ * ended), "behind" (a launch of one thread is issued behind three launches on other streams),
+ * "build" (every 50th launch makes a stream).
  *
  * Runs on the program's threads; holds no lock; calls only the real functions.
  */
@@ -15,6 +17,9 @@
 
 typedef CUresult (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
                               unsigned, unsigned, CUstream, void **, void **);
+
+typedef CUresult (*create_fn)(CUstream *, unsigned);
+typedef CUresult (*destroy_fn)(CUstream);
 
 static int is(const char *what) {
     const char *mode = getenv("CUS_BROKEN");
@@ -67,11 +72,44 @@ CUresult cuLaunchKernel(CUfunction fn, unsigned gx, unsigned gy, unsigned gz, un
         }
         return code;
     }
+    if (now && is("build")) {
+        CUstream made;
+        if (((create_fn)dlsym(RTLD_NEXT, "cuStreamCreate"))(&made, CU_STREAM_NON_BLOCKING) ==
+            CUDA_SUCCESS) {
+            ((destroy_fn)dlsym(RTLD_NEXT, "cuStreamDestroy_v2"))(made);
+        }
+    }
+    /* The set_flag kernel: an address and a value. */
+    if (is("behind") && !kept.fn && gx * bx == 1) {
+        kept.fn = fn, kept.s = s, kept.n = 3;
+        kept.value[0] = *(unsigned long long *)params[0];
+        kept.value[1] = *(unsigned *)params[1];
+        return CUDA_SUCCESS;
+    }
     CUresult code = real(fn, gx, gy, gz, bx, by, bz, smem, s, params, extra);
+    if (is("behind") && kept.fn && --kept.n == 0) {
+        real(kept.fn, 1, 1, 1, 1, 1, 1, 0, kept.s, (void *[]){&kept.value[0], &kept.value[1]},
+             NULL);
+        kept.fn = NULL;
+    }
     if (now && is("twice")) {
         real(fn, gx, gy, gz, bx, by, bz, smem, s, params, extra);
     }
     return is("code") ? CUDA_SUCCESS : code;
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction fn, void **params,
+                          void **extra) {
+    typedef CUresult (*launch_ex_fn)(const CUlaunchConfig *, CUfunction, void **, void **);
+    static unsigned count;
+    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    CUlaunchConfig changed = *config;
+    if (is("early") && ++count % 7 == 0) {
+        early.value.programmaticStreamSerializationAllowed = 1;
+        changed.attrs = &early;
+        changed.numAttrs = 1;
+    }
+    return ((launch_ex_fn)dlsym(RTLD_NEXT, "cuLaunchKernelEx"))(&changed, fn, params, extra);
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t n, CUstream s) {

@@ -71,5 +71,62 @@ TEST(BrokenWait, IsFoundByTheOutputAlone) {
     }
 }
 
+// What CUDA does not promise holds on the simulator unless a setting breaks it.
+struct Lucky {
+    const char *how, *scenario;
+    const char *setting, *value;
+};
+
+class BrokenLuck : public testing::TestWithParam<Lucky> {};
+
+TEST_P(BrokenLuck, IsFoundWithTheSettingAlone) {
+    const Lucky &p = GetParam();
+    const Case &c = CaseOf(p.scenario);
+    Outcome plain = RunCase(c, {});
+    Setting setting;
+    setting.preload = true;
+    setting.library = "tests/sim/libbroken.so";
+    setting.env = {{"CUS_BROKEN", p.how}};
+    Outcome lucky = RunCase(c, setting);
+    EXPECT_EQ(lucky.result.out, plain.result.out) << lucky.Describe();
+    setting.env[p.setting] = p.value;
+    setting.timeout_s = 4; // it may hang
+    bool found = false;
+    for (int seed = 1; seed <= 4 && !found; seed++) {
+        setting.env["CUSIM_SEED"] = std::to_string(seed);
+        Outcome wrong = RunCase(c, setting);
+        found = wrong.result.timed_out || wrong.result.out != plain.result.out;
+    }
+    EXPECT_TRUE(found);
+    setting.env["CUS_BROKEN"] = "";
+    setting.timeout_s = 60;
+    Outcome right = RunCase(c, setting);
+    EXPECT_EQ(right.result.out, plain.result.out) << right.Describe();
+}
+
+INSTANTIATE_TEST_SUITE_P(Library, BrokenLuck,
+                         testing::Values(Lucky{"early", "programmatic", "CUSIM_ORDER", "weak"},
+                                         Lucky{"behind", "spin_behind",
+                                               "CUDA_DEVICE_MAX_CONNECTIONS", "1"},
+                                         Lucky{"build", "copy_asleep", "CUSIM_LOCKS", "measured"}),
+                         [](const auto &given) { return std::string(given.param.how); });
+
+// A graph in which an edge that should be full is a programmatic one.
+TEST(BrokenGraph, IsFoundWithWeakOrderAlone) {
+    const Case &c = CaseOf("programmatic");
+    Outcome plain = RunCase(c, {});
+    Setting setting;
+    setting.preload = true;
+    setting.env = {{"CUSIM_GRAPH_ERROR", "early:2"}};
+    EXPECT_EQ(RunCase(c, setting).result.out, plain.result.out);
+    setting.env["CUSIM_ORDER"] = "weak";
+    bool found = false;
+    for (int seed = 1; seed <= 4 && !found; seed++) {
+        setting.env["CUSIM_SEED"] = std::to_string(seed);
+        found = RunCase(c, setting).result.out != plain.result.out;
+    }
+    EXPECT_TRUE(found);
+}
+
 } // namespace
 } // namespace sim

@@ -10,15 +10,20 @@ namespace {
 struct Timing {
     const char *seed;
     const char *delay_us;
+    const char *order = "", *locks = "";
 };
 
-// Streams that hurry, streams that lag, and something between.
-const Timing kTimings[] = {{"1", "20"}, {"2", "0"}, {"3", "120"}};
+// Streams that hurry, streams that lag, and something between. In the last the simulator breaks
+// what CUDA does not promise.
+const Timing kTimings[] = {{"1", "20"}, {"2", "0"}, {"3", "60", "weak", "measured"}};
 
 Setting At(const Timing &timing, bool preload) {
     Setting setting;
     setting.preload = preload;
-    setting.env = {{"CUSIM_SEED", timing.seed}, {"CUSIM_DELAY_US", timing.delay_us}};
+    setting.env = {{"CUSIM_SEED", timing.seed},
+                   {"CUSIM_DELAY_US", timing.delay_us},
+                   {"CUSIM_ORDER", timing.order},
+                   {"CUSIM_LOCKS", timing.locks}};
     return setting;
 }
 
@@ -41,7 +46,8 @@ TEST_P(Scenario, PreloadedIsAsPlain) {
         ASSERT_STATS(preloaded);
         const Json &s = preloaded.stats;
         double share = 100 * s.Number("issued.in_graphs") / s.Sum("ops");
-        EXPECT_GE(share, c.min_in_graphs)
+        // What is built while the host polls depends on how soon an operation counts as completed.
+        EXPECT_GE(share, *timing.order ? c.min_in_graphs / 2 : c.min_in_graphs)
             << s.Number("issued.in_graphs") << " of " << s.Sum("ops") << " in graphs; observing "
             << s.Number("eager_by.observing") << ", diverged " << s.Number("eager_by.diverged")
             << ", flushed " << s.Number("eager_by.flushed") << ", unsupported "

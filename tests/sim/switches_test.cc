@@ -326,7 +326,7 @@ TEST(OutOfMemory, OfTheProgramIsTriedAgain) {
 
 // One connection to the device: the order of the host is the order of execution, on all streams.
 TEST(OneConnection, ChangesNothing) {
-    for (const char *name : {"two_streams", "streams_interleaved", "many_streams", "spin_pair"}) {
+    for (const char *name : {"two_streams", "streams_interleaved", "many_streams", "spin_behind"}) {
         SCOPED_TRACE(name);
         const Case &c = CaseOf(name);
         Outcome plain = RunCase(c, {});

@@ -196,6 +196,20 @@ TEST(Micro, BigParamsComeByValue) {
     EXPECT_TRUE(std::equal(out.begin(), out.end(), big.word));
 }
 
+TEST(Micro, OverlapReadsOneBufferAndWritesAnother) {
+    Words from(100), to(100, 0);
+    for (unsigned i = 0; i < 100; i++) {
+        from[i] = i;
+    }
+    for (int waits : {0, 1}) {
+        run("overlap", {2}, {64}, 0, to.data(), (const unsigned *)from.data(), 3u, 7u, 99, waits);
+        for (unsigned i = 0; i < 99; i++) {
+            EXPECT_EQ(to[i], 3 * i + 7);
+        }
+        EXPECT_EQ(to[99], 0u);
+    }
+}
+
 TEST(Micro, ClusterTouchCountsBlocks) {
     Words w(4, 0);
     run("cluster_touch", {4}, {1}, 0, w.data());
