@@ -119,8 +119,8 @@ TEST(Programs, PlantedFaultsAreFound) {
         const char *name, *value, *says;
         std::vector<std::string> options;
     } planted[] = {
-        {"SCHED_PLANT", "wake:1", "died: exit status 96", {"--first", "200", "--programs", "40"}},
-        {"SCHED_PLANT", "take:20", "preloaded: died", {"--first", "40", "--programs", "40"}},
+        {"SCHED_PLANT", "wake:1", "died: exit status 96", {"--first", "40", "--programs", "40"}},
+        {"SCHED_PLANT", "take:20", "preloaded: died", {"--programs", "40"}},
     };
     for (const auto &fault : planted) {
         SCOPED_TRACE(std::string(fault.name) + "=" + fault.value);
