@@ -359,7 +359,7 @@ static bool earns_variant_again(struct cus_plan *plan) {
             again += came_before(plan, i);
         }
     }
-    return requested && again * dirty >= requested * SECOND_MIN &&
+    return again * dirty >= requested * SECOND_MIN &&
            again * dirty * 4 >= requested * segment->n;
 }
 
@@ -373,7 +373,7 @@ static uint64_t key_of_values(const struct cus_plan *plan) {
         key = cus_hash(key ^ cus_values_hash(segment->places[i].kind, cus_plan_values(plan, i)));
         key ^= key >> 32;
     }
-    return key ? key : 1;
+    return key | 1;
 }
 
 /* The turns of a loop may have params of their own, which come again in the next step, or which
