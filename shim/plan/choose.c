@@ -359,8 +359,7 @@ static bool earns_variant_again(struct cus_plan *plan) {
             again += came_before(plan, i);
         }
     }
-    return again * dirty >= requested * SECOND_MIN &&
-           again * dirty * 4 >= requested * segment->n;
+    return again * dirty >= requested * SECOND_MIN && again * dirty * 4 >= requested * segment->n;
 }
 
 /* Identifies what the deferred ops request, by some of them. Never 0. */
