@@ -359,8 +359,7 @@ static bool earns_variant_again(struct cus_plan *plan) {
             again += came_before(plan, i);
         }
     }
-    return requested && again * dirty >= requested * SECOND_MIN &&
-           again * dirty * 4 >= requested * segment->n;
+    return again * dirty >= requested * SECOND_MIN && again * dirty * 4 >= requested * segment->n;
 }
 
 /* Identifies what the deferred ops request, by some of them. Never 0. */
@@ -373,7 +372,7 @@ static uint64_t key_of_values(const struct cus_plan *plan) {
         key = cus_hash(key ^ cus_values_hash(segment->places[i].kind, cus_plan_values(plan, i)));
         key ^= key >> 32;
     }
-    return key ? key : 1;
+    return key | 1;
 }
 
 /* The turns of a loop may have params of their own, which come again in the next step, or which

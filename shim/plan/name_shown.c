@@ -34,9 +34,10 @@ static bool drop(struct shown *it, const char *word) {
     return true;
 }
 
+/* c is a character of the text, so it is not 0. */
 static bool is_letter(const struct shown *it, char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("_$~%.", c)) || (unsigned char)c >= 0x80 || (c && strchr(it->wild, c));
+           strchr("_$~%.", c) || (unsigned char)c >= 0x80 || strchr(it->wild, c);
 }
 
 /* Where the bracket opens that the last character closes; it->end: nowhere. In round and curly
@@ -165,7 +166,7 @@ enum cus_name_form cus_name_shown(const char *shown, const char *wild, char *bas
     while (!it.failed && drop(&it, "::") && it.end);
     if (!it.failed)
         check_type(&it);
-    if (it.failed || !it.n)
+    if (it.failed)
         return CUS_NAME_NONE;
     put(base, base_bytes, &used, it.part[0].text, it.part[0].bytes);
     used = 0;

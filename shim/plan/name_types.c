@@ -127,19 +127,17 @@ void cus_scan_type(struct scan *s) {
 /* ---- expressions ---- */
 
 static bool is_one_of(const struct scan *s, const char *codes) {
-    for (; *codes; codes += 3) {
+    for (;; codes += 3) {
         if (peek(s) == codes[0] && peek_next(s) == codes[1])
             return true;
         if (!codes[2])
             return false;
     }
-    return false;
 }
 
 static void scan_literal(struct scan *s) {
     need(s, "L");
-    if (take(s, "_Z") || peek(s) == 'Z') {
-        take(s, "Z");
+    if (take(s, "_Z") || take(s, "Z")) {
         cus_scan_encoding(s);
     } else {
         cus_scan_type(s);

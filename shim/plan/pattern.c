@@ -197,7 +197,7 @@ static const char *regex_error(const char *regex) {
         } else if (*at != '*' && *at != '?') {
             size[depth] += last = 1;
         }
-        if (size[depth] > REGEX_SIZE_MAX || last > REGEX_SIZE_MAX)
+        if (size[depth] > REGEX_SIZE_MAX) /* no part is larger than its group */
             return "the expression repeats too much";
     }
     return NULL;

@@ -19,9 +19,10 @@ struct doubt {
     size_t why_bytes, better_bytes;
 };
 
+/* c is not 0. */
 static bool is_in_names(unsigned char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c >= 0x80 || (c && strchr("_$%.-@", c));
+           c >= 0x80 || strchr("_$%.-@", c);
 }
 
 static const char *behind(const char *text, const char *prefix) {
@@ -64,7 +65,7 @@ static const char *misfit(const char *glob) {
         bool fits = *glob == '*';
         for (unsigned c = 1; !fits && c < 256; c++)
             fits = is_in_names((unsigned char)c) && cus_glob_element(glob, (unsigned char)c, &next);
-        if (!fits || !next)
+        if (!fits)
             return glob;
         glob = next;
     }
@@ -93,23 +94,25 @@ static bool fits_special(const char *glob) {
     return *glob == '~';
 }
 
-/* Writes a glob of a name with namespaces as an expression. */
+/* Writes a glob of a name with namespaces as an expression. Without room for all of it, nothing. */
 static void offer_regex(const struct doubt *it, const char *glob) {
     size_t used = (size_t)snprintf(it->better, it->better_bytes, "re:^");
     bool open = false;
+    char before = 0;
     for (; *glob && used + 4 < it->better_bytes; glob++) {
         open = *glob == '*' && !glob[1];
         if (*glob == '*' && !open)
             it->better[used++] = '.';
         if (*glob == '?')
             it->better[used++] = '.';
-        else if (*glob && strchr("(){}.+^$|", *glob))
+        else if (strchr("(){}.+^$|", *glob))
             it->better[used++] = '\\';
         if (*glob != '?' && !open)
-            it->better[used++] = *glob == '!' && glob[-1] == '[' ? '^' : *glob;
+            it->better[used++] = *glob == '!' && before == '[' ? '^' : *glob;
+        before = *glob;
     }
-    it->better[used] = 0;
-    if (!open)
+    it->better[*glob ? 0 : used] = 0;
+    if (!open && !*glob)
         snprintf(it->better + used, it->better_bytes - used, "$");
 }
 

@@ -189,7 +189,7 @@ struct cus_segment *cus_segment_form(struct cus_node *first, uint32_t lead, uint
     }
     /* A node of a record takes as long as a record. */
     uint32_t n = end.n;
-    if (n - end.records < 2 || n <= lead)
+    if (n - end.records < 2)
         return NULL;
     *in_way = taken_by(first, n - lead);
     if (*in_way)

@@ -30,10 +30,12 @@ def _find(ctx, dirs, file):
     fail("%s was found in none of %s: install the package %s (tools/setup does)" % (file, dirs, ctx.attr.package))
 
 def _archive_dirs(ctx):
-    """Debian's compilers say in which folder their archives are: there may be one for each machine."""
-    made = ctx.execute([ctx.os.environ.get("CC", "gcc"), "-print-multiarch"])
-    name = made.stdout.strip() if made.return_code == 0 else ""
-    return (["/usr/lib/" + name] if name else []) + _ARCHIVE_DIRS
+    """Debian's gcc says in which folder its archives are: there may be one for each machine. Clang does not know the option, and is this machine's."""
+    for compiler in [ctx.os.environ.get("CC", "gcc"), "gcc"]:
+        made = ctx.execute([compiler, "-print-multiarch"])
+        if made.return_code == 0 and made.stdout.strip():
+            return ["/usr/lib/" + made.stdout.strip()] + _ARCHIVE_DIRS
+    return _ARCHIVE_DIRS
 
 def _system_library_impl(ctx):
     headers = []

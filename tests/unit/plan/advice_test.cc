@@ -211,6 +211,29 @@ TEST(Advice, OnlyWhatPaidIsTold) {
 }
 
 // Where it was launched whole, the host waits in its midst now.
+TEST(Advice, WithoutAGraphOnlyWhatWasAdvisedIsTold) {
+    Program program(kLimits);
+    Step(program, 20);
+    Step(program, 20);
+    Step(program, 20);
+    cus_segment *segment = program.plan.view.segments;
+    ASSERT_NE(segment, nullptr);
+    cus_cache_entry entry;
+    segment->nodes[0]->advised = 1; // an earlier run found that it pays
+    EXPECT_TRUE(cus_advice_of(segment, &entry));
+    uint32_t variants = segment->n_variants;
+    segment->n_variants = 0;
+    EXPECT_FALSE(cus_advice_of(segment, &entry));
+    segment->advised = true;
+    EXPECT_TRUE(cus_advice_of(segment, &entry));
+    uint64_t fired = segment->fired;
+    segment->fired = UINT64_MAX;
+    EXPECT_TRUE(cus_advice_of(segment, &entry));
+    EXPECT_EQ(entry.launches, UINT32_MAX) << "more than an entry can say";
+    segment->n_variants = variants;
+    segment->fired = fired;
+}
+
 TEST(Advice, WhatIsCutMoreOftenThanNotIsDropped) {
     Program before(kLimits);
     for (int i = 0; i < 12; i++)
@@ -252,6 +275,15 @@ TEST(Advice, OfTwoCutsTheLaterOneHolds) {
     Step(program, 100);
     Step(program, 100);
     EXPECT_EQ(program.segments, std::vector<uint32_t>(10, 10));
+    // The other way round: the cut that is reached last is the later one.
+    for (cus_cache_entry &entry : both)
+        entry.used = entry.ops == 10 ? 4 : 9;
+    Known other(both);
+    Program again(kLimits);
+    cus_plan_advise(&again.plan, &other.advice, 1);
+    Step(again, 100);
+    Step(again, 100);
+    EXPECT_EQ(again.segments[0], 25u);
 }
 
 TEST(Advice, AShortRunKeepsWhatALongOneKnew) {

@@ -230,6 +230,31 @@ TEST(Branches, ASegmentBetweenForkAndJoinIsInTheWayOfOneWithBoth) {
     EXPECT_EQ(behind.Size(0), 2u) << "no branch is open there";
 }
 
+// The wait of a fork is for the record right in front of it.
+TEST(Branches, ARecordForksWhereTheNextOpWaitsForIt) {
+    Path fork({RecordOn(0), WaitOn(1, 0, 1)}), older({RecordOn(0), WaitOn(1, 0, 2)});
+    EXPECT_TRUE(cus_record_forks(&fork[0]));
+    EXPECT_FALSE(cus_record_forks(&older[0]));
+    EXPECT_FALSE(cus_record_forks(&older[1])) << "nothing is known behind it";
+}
+
+// The first arguments that are words without holes are compared as such.
+TEST(Branches, LeadingWordsEndAtAHole) {
+    static const cus_argument arguments[] = {{0, 8}, {8, 8}, {24, 8}};
+    static const cus_layout layout = {3, 32, arguments};
+    cus_kind kernel = LaunchOn(0);
+    kernel.layout = &layout;
+    kernel.param_bytes = layout.bytes;
+    Path path({kernel, kernel});
+    cus_segment *segment = path.Form(0);
+    ASSERT_NE(segment, nullptr);
+    cus_variant *variant = cus_variant_new(segment);
+    ASSERT_NE(variant, nullptr);
+    EXPECT_EQ(cus_image_expected(variant->image, segment, 0)->words, 2);
+    EXPECT_EQ(cus_image_expected(variant->image, segment, 0)->others, 1);
+    cus_variant_free(variant);
+}
+
 // Libraries make their stream wait at the end of a call already.
 TEST(Branches, AWaitBehindWhichTheBranchDoesNothingIsNoFork) {
     Kinds waits = {RecordOn(0), WaitOn(1, 0, 1)};
@@ -254,6 +279,8 @@ TEST(Branches, AWaitBehindWhichTheBranchDoesNothingIsNoFork) {
     EXPECT_EQ(forked.Size(0, 9), 7u) << "it has a launch";
     Path unknown(kTwo + Region(1) + waits + kTwo);
     EXPECT_EQ(unknown.Size(0), 7u) << "nobody knows yet";
+    Path far(kTwo + Region(1) + waits + Kinds(CUS_SEGMENT_MAX + 1, LaunchOn(0)) + Region(1));
+    EXPECT_EQ(far.Size(0, 10), 7u) << "nor is it looked for further than a segment goes";
     cus_kind again = WaitOn(1, 0, 1);
     again.goes_on = 1;
     Path more(kTwo + Region(1) + waits + Kinds{RecordOn(0), again} + kTwo);

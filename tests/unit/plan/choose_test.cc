@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+extern "C" {
+#include "shim/base/mem.h"
+#include "shim/plan/choose.h"
+}
+
 namespace {
 
 TEST(Choose, AddressesThatTakeTurnsEarnASecondExec) {
@@ -176,6 +181,77 @@ TEST(Choose, NodesOfAnotherShapeAreToldFromThoseOfOtherParams) {
     }
     EXPECT_EQ(program.patched, 16u) << "14 with another param, 4 in another shape, 2 in both";
     EXPECT_EQ(program.reshaped, 4u);
+    ExpectFaithful(program);
+}
+
+// A graph may lack the node of a record that a later one made needless.
+class Lacking : public testing::Test {
+  protected:
+    void SetUp() override {
+        for (int step = 0; step < 20; step++)
+            StepAt(program, 100, 1 + step % 2);
+        ASSERT_EQ(program.plan.view.n_segments, 1u);
+        ASSERT_EQ(Segment()->n_variants, 2u);
+        program.ResetCounts();
+    }
+    cus_segment *Segment() { return program.plan.view.segments; }
+    // From now on the graph has no node for the first op.
+    static void Lack(cus_variant *variant) {
+        variant->absent = static_cast<uint64_t *>(cus_mem_grow(sizeof *variant->absent));
+        *variant->absent = 1;
+    }
+
+    Program program{ONE_SEGMENT};
+};
+
+TEST_F(Lacking, GivesWayToAGraphThatHasTheNode) {
+    cus_variant *first = Segment()->newest;
+    Lack(first);
+    for (uint32_t grid : {1u, 2u})
+        StepAt(program, 100, grid);
+    EXPECT_EQ(program.exact, 1u);
+    EXPECT_EQ(program.near, 1u) << "the other one, patched";
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_TRUE(Segment()->all_nodes) << "a new one gets every node";
+    ExpectFaithful(program);
+}
+
+TEST_F(Lacking, IsBuiltAnewWhereNoGraphHasTheNode) {
+    Lack(Segment()->newest);
+    Lack(Segment()->newest->older);
+    StepAt(program, 100, 1);
+    EXPECT_EQ(program.exact + program.near, 0u);
+    EXPECT_EQ(program.built, 1u);
+    ExpectFaithful(program);
+}
+
+// Nodes that a graph lacks need no patch.
+TEST_F(Lacking, CountsNoPatchForTheNode) {
+    cus_variant *variant = Segment()->newest;
+    Lack(variant);
+    Segment()->records = 1;
+    for (int i = 0; i < 2; i++)
+        program.Op("k" + std::to_string(i), 7000 + i, 1, i == 5 ? 2 : 1);
+    ASSERT_EQ(program.plan.view.n, 2u);
+    ASSERT_EQ(cus_plan_n_dirty(&program.plan), 2u);
+    EXPECT_EQ(cus_choose_dirty_nodes(&program.plan, variant), 1u);
+    Segment()->records = 0;
+}
+
+// The table of what came before is as large as a step, up to a bound.
+TEST(Choose, WhatIsRememberedOfShapesIsBounded) {
+    Program program;
+    program.plan.longest = 1u << 30;
+    program.Step(10);
+    const uint64_t mask = program.plan.sig_mask;
+    EXPECT_EQ(mask, (1u << 18) - 1);
+    for (uint32_t step = 0; step < 20; step++) {
+        program.plan.sig_evicted = UINT32_MAX; // shapes lose their slots
+        for (int i = 0; i < 12; i++)
+            program.Op("k" + std::to_string(i), 1, 2, 1 + step);
+        program.Sync();
+    }
+    EXPECT_EQ(program.plan.sig_mask, mask);
     ExpectFaithful(program);
 }
 

@@ -23,6 +23,31 @@ TEST(Heads, RejoinsBehindADivergence) {
     EXPECT_GE(program.in_graphs, 4u + 32) << "the segments behind the odd op are found again";
 }
 
+// By these a demoted stream knows its steps again.
+TEST(Heads, AreOfTheFirstFourOps) {
+    Program program;
+    program.Kind("m")->type = CUS_OP_MEMSET;
+    auto step = [&](std::vector<std::string> names) {
+        for (int i = 0; i < 5; i++) {
+            for (const std::string &name : names)
+                program.Op(name, 1, 1);
+            program.Sync();
+        }
+    };
+    uint64_t heads[CUS_HEADS];
+    step({"x", "y", "z"});
+    ASSERT_GT(program.plan.view.n_segments, 0u);
+    EXPECT_EQ(cus_plan_heads(&program.plan, heads, CUS_HEADS), 0u) << "they have three";
+    step({"a", "m", "b", "c", "d"});
+    ASSERT_EQ(cus_plan_heads(&program.plan, heads, CUS_HEADS), 1u);
+    uint64_t head = 0;
+    for (const char *name : {"a", "m", "b", "c"}) {
+        const cus_kind *kind = program.Kind(name);
+        head = cus_head_add(head, *name == 'm' ? (uint64_t)CUS_OP_MEMSET : (uintptr_t)kind->handle);
+    }
+    EXPECT_EQ(heads[0], head);
+}
+
 // What begins with another address each time is not looked for by its last one; as soon as it
 // begins as before it is found again.
 TEST(Heads, RejoinsWhatBeginsAsTheTimeBefore) {

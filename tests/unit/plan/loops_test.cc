@@ -177,6 +177,40 @@ TEST(Loops, GetGraphsOfTheirOwnWhereTurnsDiffer) {
     EXPECT_EQ(program.patched, 0u);
 }
 
+// In front of the first marker nobody knows the class of the step: those ops are others.
+TEST(Loops, BeginBehindTheFirstMarker) {
+    static const cus_step_rule marker = {};
+    Program program(kLimits);
+    program.Kind("marker")->step = &marker;
+    for (unsigned turn = 0; turn < 20; turn++) {
+        Body(program, 100);
+        program.Op("marker");
+        Body(program, 150);
+    }
+    if (program.plan.view.segment)
+        program.Flush(CUS_CUT_OTHER);
+    ExpectFaithful(program);
+    EXPECT_GT(Share(program), 0.7);
+    EXPECT_EQ(program.plan.tree.root.expect->join, nullptr) << "the first op leads to no loop";
+}
+
+// A further graph is built by one thread at a time.
+TEST(Loops, GetNoGraphsOfTheirOwnWhileAnotherThreadPatches) {
+    Program program(kLimits);
+    unsigned built = 0;
+    for (int step = 0; step < 20; step++) {
+        program.aside = step > 1;
+        program.ResetCounts();
+        for (unsigned turn = 0; turn < 20; turn++)
+            Body(program, 200, turn);
+        program.Sync();
+        built += step > 1 ? program.built : 0;
+    }
+    EXPECT_EQ(built, 0u);
+    EXPECT_GT(program.patched, 500u);
+    ExpectFaithful(program);
+}
+
 // What allocators hand out anew each time, from the same few addresses, does not come again as a
 // whole: a graph for it would never be launched again.
 TEST(Loops, GetNoGraphsWhereAddressesAreMixedAnew) {

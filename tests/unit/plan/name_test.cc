@@ -95,6 +95,29 @@ const Case cases[] = {
     {"_Z1fIiEDTclL_Z1gvEcvT__EEES0_", "f", "f"},
     {"_Z1kIXsr3std9is_same_vIiiEEEvv", "k", "k"},
     {"_ZN1x1kIXaaleLi2ELi3EltLi1ELi2EEE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kIXfLplLi1ELi2EEE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kIXfRplLi1ELi2EEE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kIXquLb1ELi1ELi2EEE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kIXcl1gfL0p_EEE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kIXdt1a1bEE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kIXcl1gfpTEEE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kIPDxFvvEE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kIPDOLb1EEFvvEE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kIDv_Li4E_fE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kITu3fooE1lEv", "l", "x::k::l"},
+    {"_ZN1x1kIM1AFvvOEE1lEv", "l", "x::k::l"},
+    {"_ZZ4mainENKUlTyT_E_clIiEEDaS_", "operator()", "main::{lambda}::operator()"},
+    // Expressions that end too early, or that only their maker knows.
+    {"_ZN1x1kIXfL", "k", "x::k"},
+    {"_ZN1x1kIXfr", "k", "x::k"},
+    {"_ZN1x1kIXfp", "k", "x::k"},
+    {"_ZN1x1kIXu3fooEE1lEv", "k", "x::k"},
+    // In a default argument; the second of its name; a guard is no function.
+    {"_ZZ1fvEd_NKUlvE_clEv", "operator()", "f::{lambda}::operator()"},
+    {"_ZZ1fvEd0_NKUlvE_clEv", "operator()", "f::{lambda}::operator()"},
+    {"_ZN1xIXadL_ZZ1fvE1g__10_EEE1lEv", "l", "x::l"},
+    {"_ZN1xIXadL_ZZ1fvE1g_0EEE1lEv", "l", "x::l"},
+    {"_ZGVZ1fvE1g", "_ZGVZ1fvE1g", "_ZGVZ1fvE1g"},
 };
 
 TEST(Name, BaseAndQualified) {
@@ -241,6 +264,17 @@ TEST(Shown, NamesAsDemanglersAndProfilersShowThem) {
         {"decltype ((fp)(1)) ns::q<int>(int)", "demangled q ns::q"},
         {"int*k(int)", "demangled k k"},
         {"void a<1>::b<2>::k<3>(int)", "demangled k a::b::k"},
+        {"gr\xc3\xb6\xc3\x9f"
+         "e(int)",
+         "demangled gr\xc3\xb6\xc3\x9f"
+         "e gr\xc3\xb6\xc3\x9f"
+         "e"},
+        {"foo<unnamed>::bar()", "demangled bar foo::bar"},
+        {"a::f() volatile", "demangled f a::f"},
+        {"a::f() const volatile", "demangled f a::f"},
+        {"a::operator()", "qualified operator() a::operator()"},
+        {"f()::{lambda(int)#1}<int>(int)", "demangled {lambda} f::{lambda}"},
+        {"%r k(int)", "demangled k k"},
     };
     for (const auto &c : cases)
         EXPECT_EQ(Shown(c.text), c.found) << c.text;

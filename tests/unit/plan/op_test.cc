@@ -115,6 +115,39 @@ TEST(Op, EachArgumentThatDiffersIsSeen) {
         }
 }
 
+TEST(Op, WithoutParamsHasItsShape) {
+    cus_kind kind = {};
+    kind.type = CUS_OP_LAUNCH;
+    cus_op op = {&kind, {3, 1, 1, 32, 1, 1, 0}, nullptr, nullptr};
+    Held at;
+    cus_op_store(&op, at.values());
+    EXPECT_TRUE(cus_op_same_dims(&op, at.values()));
+    EXPECT_EQ(at.values()->params[0], 0xdd) << "nothing behind it";
+}
+
+TEST(Op, ItsHashHasEachByteOfItsArguments) {
+    Kernel kernel;
+    const uint64_t hash = cus_op_hash(&kernel.op);
+    for (size_t i = 0; i < kernel.arguments.size(); i++)
+        for (uint32_t byte = 0; byte < kernel.arguments[i].size; byte++) {
+            kernel.values[i][byte]++;
+            EXPECT_NE(cus_op_hash(&kernel.op), hash) << i << ", " << byte;
+            kernel.values[i][byte]--;
+        }
+    EXPECT_EQ(cus_op_hash(&kernel.op), hash);
+}
+
+TEST(Op, OfABranchDoesNotTakeTheHotPath) {
+    cus_kind kind = {};
+    cus_expected expected = {};
+    expected.kind = &kind;
+    cus_plan_view view = {};
+    view.at = &expected;
+    EXPECT_EQ(cus_plan_midst(&view), &kind);
+    kind.branch = 1;
+    EXPECT_EQ(cus_plan_midst(&view), nullptr);
+}
+
 TEST(Op, GarbageBetweenThePackedArgumentsDoesNotCount) {
     Kernel kernel;
     Held at;

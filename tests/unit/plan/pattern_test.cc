@@ -101,6 +101,16 @@ TEST(Pattern, RegexIsFoundInBaseOrQualifiedName) {
     EXPECT_TRUE(Matches("re:^flash_fwd(_splitkv)?$", "flash_fwd_splitkv"));
 }
 
+TEST(Pattern, RegexIsFoundInEitherOfTheNamesAskedFor) {
+    char error[160];
+    cus_pattern *pattern = cus_pattern_new("re:^kernel$", error, sizeof error);
+    ASSERT_NE(pattern, nullptr) << error;
+    EXPECT_TRUE(cus_pattern_matches_names(pattern, "kernel", "ns::kernel"));
+    EXPECT_TRUE(cus_pattern_matches_names(pattern, "other", "kernel"));
+    EXPECT_FALSE(cus_pattern_matches_names(pattern, "other", "ns::kernel"));
+    cus_pattern_free(pattern);
+}
+
 TEST(Pattern, MangledIsForTheNameAsItIs) {
     EXPECT_TRUE(Matches("mangled:_ZN2at*", "_ZN2at6native6kernelEv"));
     EXPECT_FALSE(Matches("mangled:kernel", "_ZN2at6native6kernelEv"));
@@ -148,6 +158,12 @@ TEST(Pattern, ApiIsForTheSymbolAndItsFamily) {
     EXPECT_FALSE(MatchesApi("api:cuMemsetD8Async_ptsz", "cuMemsetD8Async"));
     EXPECT_TRUE(MatchesApi("api:cuMemsetD8", "cuMemsetD8_v2_ptds"));
     EXPECT_FALSE(MatchesApi("api:cuMemsetD", "cuMemsetD8_v2"));
+    // What is too short for a suffix, or only like one.
+    EXPECT_TRUE(MatchesApi("api:cuCtx", "cuCtx"));
+    EXPECT_FALSE(MatchesApi("api:cuCt", "cuCtx"));
+    EXPECT_FALSE(MatchesApi("api:*[!2]", "_v2"));
+    EXPECT_FALSE(MatchesApi("api:cuMem", "cuMem_vA"));
+    EXPECT_FALSE(MatchesApi("api:cuMem", "cuMem_v-"));
     EXPECT_FALSE(MatchesApi("api:*", std::string(200, 'x').c_str()));
     EXPECT_FALSE(Matches("api:*", "kernel"));
     EXPECT_FALSE(MatchesLib("api:*", "libnccl.so.2"));
@@ -194,7 +210,7 @@ TEST(Pattern, WhatIsNoneIsToldWhy) {
 // The C library takes hours to compile some of these.
 TEST(Pattern, NothingRepeatsWhatMayBeEmpty) {
     for (const char *text : {"re:a**", "re:a*?", "re:*a", "re:^*", "re:(a*)*", "re:(a|b*)+",
-                             "re:((a?)(b|))*", "re:(a{0,3}){2}", "re:x|+", "re:()*"})
+                             "re:((a?)(b|))*", "re:(|a)*", "re:(a{0,3}){2}", "re:x|+", "re:()*"})
         EXPECT_NE(Error(text).find("may be empty already"), std::string::npos) << text;
     for (const char *text : {"re:a*b?c+", "re:(ab*)*", "re:(a+)*", "re:(a|b)*$", "re:[*]*",
                              "re:a\\**", "re:^(x|y.*z)+", "re:a{1,3}*", "re:(a*)b", "re:.*"})
@@ -256,6 +272,13 @@ TEST(PatternDoubt, WhatCanMatchNothingIsToldWithTheFormThatIsRight) {
         {"mangled:at::native::k", "never a mangled name has no '::'"},
         {"mangled:k<float>", "never a mangled name has no '<'"},
         {"k#", "never no kernel's name has the character '#'"},
+        {"a\tb", "never a kernel's name has no blanks, and a rule has one pattern"},
+        {"a;b", "never a rule has one pattern"},
+        {"re:a\tb", "never the compared names have no blanks"},
+        {"re:^_Z3foo.*", "odd it is compared with names that are not mangled"},
+        {"!a::k<int>", "never no kernel's name has the character '!' (re:^!a::k$)"},
+        // No pattern is offered that would be cut.
+        {"a::" + std::string(400, 'k'), "never a base name has no namespaces"},
         {"k\\ l", "never no kernel's name has the character ' '"},
         {"k[ ,]", "never no kernel's name has a character of this set"},
     };
@@ -285,6 +308,7 @@ TEST(PatternDoubt, WhatMayMatchIsNotDoubted) {
         {"re:^at::native::", "_ZN2at6native1kEv"},
         {"re:\\(anonymous namespace\\)::k", "_ZN12_GLOBAL__N_11kEv"},
         {"re:\\<k\\>", "_ZN2at1kEv"},
+        {"re:operator new", "_ZnwmPv"},
         {"re:^[^]#<> ]+$", "k"},
         {"mangled:_Z*Lb1E*", "_Z1kILb1EEvv"},
         {"mangled:*", "_Z1kv"},
@@ -293,6 +317,9 @@ TEST(PatternDoubt, WhatMayMatchIsNotDoubted) {
         EXPECT_EQ(Doubt(c.text), "(good)") << c.text;
         EXPECT_TRUE(Matches(c.text, c.name)) << c.text;
     }
+    // Others say that these are no patterns.
+    for (const char *text : {"re:a\\", "re:[ab"})
+        EXPECT_EQ(Doubt(text), "(good)") << text;
     for (const char *text : {"lib:libnccl*", "lib:lib x#1.so", "lib:prog (old)", "api:cuMemset*"})
         EXPECT_EQ(Doubt(text), "(good)") << text;
 }

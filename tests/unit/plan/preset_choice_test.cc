@@ -190,6 +190,34 @@ TEST_F(PresetChoice, AFolderWithoutPresetsIsSaidOnceAndHarmsNothing) {
     EXPECT_EQ(said.find("libtorch"), std::string::npos) << said;
 }
 
+TEST_F(PresetChoice, OnlyALibraryWithAPathIsSeen) {
+    cus_preset_see(nullptr);
+    cus_preset_choose();
+    EXPECT_EQ(Rules(), 0u);
+    cus_preset_folder = "/nowhere";
+    std::string said = Captured([] { Load("lib/libnccl.so.2"); });
+    EXPECT_NE(said.find("auto: lib/libnccl.so.2 is loaded"), std::string::npos) << said;
+}
+
+// A file is named once, and a rule of the user is none of a preset.
+TEST_F(PresetChoice, SaysEachFileOfAPresetOnce) {
+    WriteFile(User(), "[rules]\neager = mine\n");
+    std::string folder = TempPath("presets");
+    mkdir(folder.c_str(), 0700);
+    WriteFile(folder + "/nccl.conf", "[rules]\neager = one\neager = two\n");
+    cus_preset_folder = folder.c_str();
+    Load("/x/libnccl.so.2");
+    ASSERT_EQ(Rules(), 3u);
+    for (const char *name : {"mine", "one", "two"}) {
+        const cus_subject subject = {name, nullptr, nullptr, nullptr, nullptr};
+        cus_rules_note(cus_rules(), &subject);
+    }
+    char held[100];
+    ASSERT_TRUE(cus_preset_held(held, sizeof held));
+    EXPECT_STREQ(held, "nccl.conf (x/libnccl.so.2)");
+    cus_preset_folder = installed;
+}
+
 TEST_F(PresetChoice, SaysWhichFilesNamedAKernel) {
     char held[100];
     Load("/opt/lib/libnccl.so.2");

@@ -129,6 +129,17 @@ TEST_F(Rules, BadOnesAreToldAndTheOthersCount) {
     EXPECT_EQ(Decide("good"), "eager 0");
 }
 
+TEST_F(Rules, AProblemThatNobodyListensToIsCounted) {
+    Named("[rules]\neager = [x\neager = re:^_ZN2at\neager = good\n");
+    int n = 0;
+    struct cus_rules *quiet = cus_rules_load(false, nullptr, nullptr, &n);
+    EXPECT_EQ(n, 2) << "one is refused, one is told";
+    EXPECT_EQ(cus_rules_count(quiet), 2u);
+    EXPECT_FALSE(cus_rules_matched(quiet, 1));
+    EXPECT_FALSE(cus_rules_matched(quiet, 2)) << "there is none";
+    cus_rules_free(quiet);
+}
+
 TEST_F(Rules, RaisedPrivilegesReadNone) {
     Named("[rules]\neager = a\n");
     LoadAll(true);

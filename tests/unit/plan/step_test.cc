@@ -183,6 +183,8 @@ TEST_F(Step, EveryProblemOfASectionIsTold) {
 TEST_F(Step, KeysOfOtherPlacesAreSaidToBelongThere) {
     EXPECT_EQ(Wrong("hold_us = 60"),
               ":3: [step] 'hold_us' is a setting: it belongs above all sections");
+    EXPECT_EQ(Wrong("include = other.conf"),
+              ":3: [step] 'include' is a setting: it belongs above all sections");
     EXPECT_EQ(Wrong("never_defer = k"), ":3: [step] 'never_defer' is a rule: it belongs below "
                                         "[rules]");
     Load("[rules]\nmarker = k\n");
@@ -260,6 +262,26 @@ TEST_F(Step, BadSizesAreTold) {
     EXPECT_NE(Wrong("sizes = " + std::string(300, '1')).find("too long"), std::string::npos);
 }
 
+TEST_F(Step, SizesAreShownAsTheyWereRead) {
+    Load("[step]\nmarker = k\nsizes = 1, 2..4, 8..64/8\n");
+    const cus_step_rule *rule = cus_rules_step(rules, "k");
+    EXPECT_EQ(Show(rule, CUS_STEP_KEY_SIZES), "1,2..4,8..64/8");
+    char little[4] = "xxx";
+    EXPECT_TRUE(cus_step_show(rule, CUS_STEP_KEY_SIZES, little, sizeof little));
+    EXPECT_STREQ(little, "1,2") << "cut where there is no room";
+}
+
+TEST_F(Step, LongWordsAndMarkersAreRefused) {
+    std::string wrong = Wrong("tokens = " + std::string(100, 'x'));
+    EXPECT_NE(wrong.find("must be x, y or z"), std::string::npos) << wrong;
+    cus_step_rule rule;
+    char error[300];
+    const char *nearest;
+    cus_step_defaults(&rule);
+    EXPECT_FALSE(cus_step_set(&rule, CUS_STEP_KEY_MARKER, "k", error, sizeof error, &nearest));
+    EXPECT_STREQ(error, "marker = k: must be left to those who make patterns");
+}
+
 TEST_F(Step, ThereIsRoomForSixtyFourSizesAndNoMore) {
     std::string list = "1";
     for (int i = 2; i <= CUS_STEP_SIZES; i++)
@@ -327,6 +349,11 @@ enum cus_step_class Classify(const cus_step_rule &rule, uint32_t x, uint32_t y =
     const uint32_t grid[3] = {x, y, z};
     uint64_t tokens;
     return cus_step_classify(&rule, grid, &tokens);
+}
+
+TEST(StepClass, HasAName) {
+    EXPECT_STREQ(cus_step_name(CUS_STEP_UNKNOWN), "unknown");
+    EXPECT_STREQ(cus_step_name(CUS_STEP_OUTSIDE), "outside");
 }
 
 TEST(StepClass, WithoutConditionsEveryStepIsMixed) {

@@ -9,6 +9,7 @@
 #include <random>
 
 extern "C" {
+#include "shim/plan/learn.h"
 #include "shim/plan/variants.h"
 }
 
@@ -426,6 +427,49 @@ TEST(Variants, WhatIsPutOffIsPatchedWhereItIsNearest) {
     turn(1, 0, 0, 0);
     EXPECT_EQ(program.exact, 1u);
     EXPECT_EQ(program.patched, 0u) << "it was made one of other shapes";
+    ExpectFaithful(program);
+}
+
+// Only graphs that are further ones and came neither in this step nor in the one before.
+TEST(Variants, MakeRoomPastThoseThatAreNeeded) {
+    Program program(Limits(1000));
+    for (int step = 0; step < 40; step++) {
+        Step(program, 0, "a");        // one graph, in each step
+        Step(program, step % 2, "d"); // two, which take turns
+        Step(program, step < 36 ? step % 4 : 0);
+        program.Sync();
+    }
+    ASSERT_EQ(program.built, 1u + 2 + 4);
+    unsigned turn = 0;
+    auto both = [&](bool begin) {
+        Step(program, 0, "a");
+        Step(program, turn++ % 2, "d");
+        Step(program, 0);
+        for (int i = 0; i < (begin ? OPS / 2 : OPS); i++)
+            program.Op("b" + std::to_string(i));
+    };
+    for (int step = 0; step < 2; step++) {
+        both(false);
+        program.Sync();
+    }
+    both(true);
+    ASSERT_TRUE(program.plan.view.segment && program.plan.view.n == OPS / 2);
+    for (unsigned i = 1; i <= 3; i++) {
+        EXPECT_TRUE(cus_plan_drop_oldest(&program.plan));
+        EXPECT_EQ(program.dropped, i);
+    }
+    EXPECT_FALSE(cus_plan_drop_oldest(&program.plan));
+    program.Sync();
+    // Where the segment that is filled has a graph, none goes for it.
+    Step(program, 0, "a");
+    program.Op("d0", 0, 0, 1);
+    ASSERT_TRUE(program.plan.view.segment && program.plan.view.segment->n_variants);
+    EXPECT_FALSE(cus_plan_drop_oldest(&program.plan));
+    EXPECT_EQ(program.dropped, 3u);
+    uint32_t segments = program.plan.view.n_segments;
+    cus_learn_no_room(&program.plan, program.plan.view.segment);
+    EXPECT_EQ(program.plan.view.n_segments, segments) << "it has a graph to launch";
+    program.Sync();
     ExpectFaithful(program);
 }
 
