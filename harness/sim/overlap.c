@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Without __tls_get_addr: of a block of that call gcc 12's LeakSanitizer takes what lies in front of
- * it for its size, and reads beyond it when the program ends. */
+/* Without __tls_get_addr: of a block of that call gcc 12's LeakSanitizer takes what lies in front
+ * of it for its size, and reads beyond it when the program ends. */
 #define OF_THREAD __thread __attribute__((tls_model("initial-exec")))
 
 static OF_THREAD struct cusim_grid *grid_now;
