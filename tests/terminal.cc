@@ -12,6 +12,9 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "tests/within.h"
 
 Terminal::Terminal(const std::vector<std::string> &command, std::map<std::string, std::string> env,
@@ -58,6 +61,19 @@ void Terminal::Pump() {
         for (ssize_t i = 0; i < n; i++)
             Take(bytes[i]);
     }
+}
+
+void Terminal::Settle() {
+    Within(60, [&] {
+        Pump();
+        size_t before = raw_.size();
+        std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+        std::string stat((std::istreambuf_iterator<char>(file)), {});
+        size_t name_end = stat.rfind(')');
+        bool sleeps = name_end != std::string::npos && stat.compare(name_end, 3, ") S") == 0;
+        Pump();
+        return sleeps && raw_.size() == before;
+    });
 }
 
 void Terminal::Send(const std::string &keys) {

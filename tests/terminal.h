@@ -18,6 +18,8 @@ class Terminal {
     Terminal(const Terminal &) = delete;
 
     void Pump(); // takes in what was written so far
+    // The same until the program sleeps and nothing is left to read: what it draws is whole.
+    void Settle();
     void Send(const std::string &keys);
     void Resize(unsigned columns, unsigned rows);
     // Reads until the program has ended. Its exit status, or -signal; -1000: it did not end.

@@ -192,6 +192,7 @@ TEST_F(TopScreen, ANewSizeIsFollowedAtOnce) {
         terminal.Pump();
         return Has(terminal.Text(), "wwww");
     }));
+    terminal.Settle(); // what was drawn for the old size must not come behind the change
     EXPECT_GT(terminal.Row(9).size(), 80u);
     for (const auto &window : kWindows) {
         size_t before = terminal.Raw().size();
@@ -208,6 +209,7 @@ TEST_F(TopScreen, ANewSizeIsFollowedAtOnce) {
                                return terminal.Row(window.rows < 18 ? window.rows : 17).size() > 8;
                            }))
             << terminal.Text();
+        terminal.Settle();
         EXPECT_FALSE(terminal.Wrapped() || terminal.Scrolled()) << window.columns;
     }
     terminal.Send("q");
