@@ -354,15 +354,14 @@ static struct sched_thread *thread_of(pthread_t id) {
     return NULL;
 }
 
-bool sched_thread_join(pthread_t id) {
+void sched_thread_join(pthread_t id) {
     struct sched_thread *thread = thread_of(id);
     if (!thread)
-        return false;
+        return;
     while (thread->state != DONE)
         sched_block(thread, "joins a thread", 0);
     thread->forgotten = true;
     free_if_done(thread);
-    return true;
 }
 
 void sched_thread_forget(pthread_t id) {

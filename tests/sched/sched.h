@@ -43,8 +43,7 @@ void sched_thread_undo(struct sched_thread *thread);
 void sched_thread_is(struct sched_thread *thread, pthread_t id);
 void sched_thread_begins(struct sched_thread *thread);
 void sched_thread_ends(void);
-/* Waits for the end; false: it is not one of these. */
-bool sched_thread_join(pthread_t id);
+void sched_thread_join(pthread_t id);   /* waits for the end */
 void sched_thread_forget(pthread_t id); /* it will not be joined */
 /* The clock of a thread's own time; tid 0: the caller. */
 uint64_t sched_thread_ran(int tid);

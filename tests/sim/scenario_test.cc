@@ -15,7 +15,7 @@ struct Timing {
 
 // Streams that hurry, streams that lag, and something between. In the last the simulator breaks
 // what CUDA does not promise.
-const Timing kTimings[] = {{"1", "20"}, {"2", "0"}, {"3", "60", "weak", "measured"}};
+const Timing kTimings[] = {{"1", "20"}, {"2", "0"}, {"3", "120"}, {"4", "60", "weak", "measured"}};
 
 Setting At(const Timing &timing, bool preload) {
     Setting setting;
@@ -46,8 +46,9 @@ TEST_P(Scenario, PreloadedIsAsPlain) {
         ASSERT_STATS(preloaded);
         const Json &s = preloaded.stats;
         double share = 100 * s.Number("issued.in_graphs") / s.Sum("ops");
-        // What is built while the host polls depends on how soon an operation counts as completed.
-        EXPECT_GE(share, *timing.order ? c.min_in_graphs / 2 : c.min_in_graphs)
+        // With weak order the host sees what it polls for before the operation is complete: what is
+        // built meanwhile is another question there.
+        EXPECT_GE(share, *timing.order && c.name == "poll_copy" ? 0 : c.min_in_graphs)
             << s.Number("issued.in_graphs") << " of " << s.Sum("ops") << " in graphs; observing "
             << s.Number("eager_by.observing") << ", diverged " << s.Number("eager_by.diverged")
             << ", flushed " << s.Number("eager_by.flushed") << ", unsupported "

@@ -195,6 +195,12 @@ TEST_F(Include, ANameIsAPresetUnlessItIsAFileHere) {
     Read("vllm");
     EXPECT_EQ(problems,
               (Strings{"CUSPLICE_CONFIG: vllm: there is no such file and no such preset"}));
+    // Of a long name the end is shown, which says more than its beginning.
+    Read(std::string(300, 'd') + "-last");
+    ASSERT_EQ(problems.size(), 1u);
+    EXPECT_NE(problems[0].find("ddd-last: there is no such file and no such preset"),
+              std::string::npos)
+        << problems[0];
 }
 
 // A path with ':' was one path before there were lists.
