@@ -1,29 +1,20 @@
 /*
  * The records of graphs with branches. The GPU runs such a graph on the stream of its launch and on
- * streams that have no number in the trace, whichever branch is where; all records have the
- * correlation of the launch. model_gpu.c calls it once for each stream.
+ * streams that have no number in the trace, whichever branch is where, and branches side by side.
+ * All records have the correlation of the launch. CUPTI numbers the nodes of a graph as they were
+ * made, and the library makes them in the order of the ops: that order tells which record is whose.
+ * model_gpu.c calls it once for each stream.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/trace/model_gpu.h"
 
-enum {
-    AHEAD = 64,     /* graphs of which the GPU may have told nothing */
-    CHAINS = 32,    /* a stream and its branches */
-    UNDONE = 10000, /* decisions that are taken back for one graph */
-};
+enum { AHEAD = 64 }; /* graphs of which the GPU may have told nothing */
 
 struct model_graph {
     const struct cst_launch *out;
     uint32_t first, n; /* in `ops` */
-};
-
-/* What was decided about a record. */
-struct model_choice {
-    uint32_t tried;    /* a bit for each chain */
-    uint32_t at, last; /* of the chain before */
-    uint32_t chain;
 };
 
 /* ---- graphs ---- */
@@ -96,12 +87,12 @@ static bool is_known(const struct cst_trace *trace, uint32_t number) {
     return false;
 }
 
-static int by_correlation(const void *a, const void *b) {
+static int by_node(const void *a, const void *b) {
     const struct cst_gpu *x = *(const struct cst_gpu *const *)a,
                          *y = *(const struct cst_gpu *const *)b;
     if (x->correlation != y->correlation)
         return x->correlation < y->correlation ? -1 : 1;
-    return x->head.ns < y->head.ns ? -1 : x->head.ns > y->head.ns;
+    return x->node < y->node ? -1 : x->node > y->node;
 }
 
 /* The first record with a correlation of at least this one. */
@@ -147,7 +138,7 @@ static void find_records(struct model_branches *b) {
     for (size_t i = 0; i < trace->n_gpu; i++)
         if (trace->gpu[i]->node)
             b->gpu[b->n_gpu++] = trace->gpu[i];
-    qsort(b->gpu, b->n_gpu, sizeof *b->gpu, by_correlation);
+    qsort(b->gpu, b->n_gpu, sizeof *b->gpu, by_node);
     size_t kept = 0;
     for (size_t from = 0, end; from < b->n_gpu; from = end) {
         end = group_end(b, from);
@@ -162,10 +153,8 @@ bool model_branches_find(struct model_branches *b, struct model *model) {
     b->model = model;
     b->graphs = malloc((model->graph_launches + 1) * sizeof *b->graphs);
     b->ops = malloc((model->n_ops + (size_t)1) * sizeof *b->ops);
-    b->next = malloc((model->n_ops + (size_t)1) * sizeof *b->next);
-    b->choices = malloc((model->n_ops + (size_t)2) * sizeof *b->choices);
     b->gpu = malloc((model->trace->n_gpu + 1) * sizeof *b->gpu);
-    if (!b->graphs || !b->ops || !b->next || !b->choices || !b->gpu)
+    if (!b->graphs || !b->ops || !b->gpu)
         return false;
     find_graphs(b);
     if (!b->n_graphs)
@@ -178,109 +167,41 @@ bool model_branches_find(struct model_branches *b, struct model *model) {
 void model_branches_free(struct model_branches *b) {
     free(b->graphs);
     free(b->ops);
-    free(b->next);
-    free(b->choices);
     free(b->gpu);
 }
 
-/* ---- both in step ----
- *
- * A chain is what the graph has of one stream: its ops run in order. */
-
-struct chain {
-    uint32_t stream, at; /* the next op that leaves a record; CST_NONE: none */
-    uint32_t last;       /* the GPU's stream of the one before */
-};
+/* ---- both in step ---- */
 
 static bool leaves_record(const struct model *model, uint32_t op) {
     uint32_t type = model->trace->kinds[model->ops[op].op->kind]->op;
     return type != CST_OP_RECORD && type != CST_OP_WAIT;
 }
 
-/* Fills in `next` of the graph's ops; returns how many chains there are. */
-static unsigned find_chains(struct model_branches *b, const struct model_graph *graph,
-                            struct chain chains[CHAINS]) {
-    const struct model *model = b->model;
-    unsigned n = 0;
-    for (uint32_t i = graph->n; i-- > 0;) {
-        uint32_t op = b->ops[graph->first + i], stream = model->ops[op].op->stream;
-        unsigned c = 0;
-        if (!leaves_record(model, op))
-            continue;
-        while (c < n && chains[c].stream != stream)
-            c++;
-        if (c == CHAINS)
-            return 0;
-        if (c == n)
-            chains[n++] = (struct chain){stream, CST_NONE, CST_NONE};
-        b->next[i] = chains[c].at;
-        chains[c].at = i;
-    }
-    return n;
-}
-
-/* A chain that was not tried, whose next op the record may be of; of several the one that ran on
- * the same stream of the GPU before. `n`: there is none. */
-static unsigned chain_of(const struct model_branches *b, const struct model_graph *graph,
-                         const struct chain *chains, unsigned n, uint32_t tried,
-                         const struct cst_gpu *gpu) {
-    const struct model *model = b->model;
-    unsigned found = n;
-    for (unsigned c = 0; c < n; c++) {
-        if (tried >> c & 1 || chains[c].at == CST_NONE ||
-            !model_gpu_ran(model->trace, model->ops[b->ops[graph->first + chains[c].at]].op, gpu))
-            continue;
-        if (found == n || chains[c].last == gpu->gpu_stream)
-            found = c;
-    }
-    return found;
-}
-
-/* Chains may run the same kernel side by side: where a later record fits no chain, an earlier one
- * is given to another chain. Fills in `choices` for the records from `from` on. */
-static bool choose(struct model_branches *b, const struct model_graph *graph, struct chain *chains,
-                   unsigned n, size_t from, size_t n_records) {
-    struct model_choice *choices = b->choices;
-    uint32_t undone = 0;
-    choices[0].tried = 0;
-    for (size_t i = 0; i < n_records;) {
-        struct model_choice *choice = &choices[i];
-        unsigned c = chain_of(b, graph, chains, n, choice->tried, b->gpu[from + i]);
-        if (c < n) {
-            choice->tried |= 1u << c;
-            choice->chain = c;
-            choice->at = chains[c].at;
-            choice->last = chains[c].last;
-            chains[c].last = b->gpu[from + i]->gpu_stream;
-            chains[c].at = b->next[chains[c].at];
-            choices[++i].tried = 0;
-            continue;
-        }
-        if (!i || ++undone > UNDONE)
-            return false;
-        choice = &choices[--i];
-        chains[choice->chain].at = choice->at;
-        chains[choice->chain].last = choice->last;
-    }
-    return true;
-}
-
-/* Are these the records of the graph? Then each op gets its own. */
-static bool match(struct model_branches *b, const struct model_graph *graph, size_t from,
-                  size_t end) {
-    struct chain chains[CHAINS];
+/* Goes through the ops of the graph that leave a record, and the group's records, side by side.
+ * Are these the records of the graph? `tell`: each op gets its own. */
+static bool walk(const struct model_branches *b, const struct model_graph *graph, size_t from,
+                 size_t end, bool tell) {
     struct model *model = b->model;
-    uint32_t leave = 0;
-    for (uint32_t i = 0; i < graph->n; i++)
-        leave += leaves_record(model, b->ops[graph->first + i]);
-    if (leave != end - from)
-        return false;
-    unsigned n = find_chains(b, graph, chains);
-    if (!choose(b, graph, chains, n, from, end - from))
-        return false;
-    for (size_t i = 0; i < end - from; i++)
-        model->ops[b->ops[graph->first + b->choices[i].at]].gpu = b->gpu[from + i];
-    model->gpu_known += leave;
+    for (uint32_t i = graph->first; i < graph->first + graph->n; i++) {
+        struct model_op *op = &model->ops[b->ops[i]];
+        if (!leaves_record(model, b->ops[i]))
+            continue;
+        if (from == end || !model_gpu_ran(model->trace, op->op, b->gpu[from]))
+            return false;
+        if (tell) {
+            op->gpu = b->gpu[from];
+            model->gpu_known++;
+        }
+        from++;
+    }
+    return from == end;
+}
+
+/* Each node has a number of its own, or the numbers say nothing. */
+static bool has_numbers(const struct model_branches *b, size_t from, size_t end) {
+    for (size_t i = from + 1; i < end; i++)
+        if (b->gpu[i]->node == b->gpu[i - 1]->node)
+            return false;
     return true;
 }
 
@@ -297,15 +218,16 @@ void model_branches_match(struct model_branches *b, uint32_t stream, uint32_t nu
     uint32_t next = 0;
     for (size_t from = 0, end; from < b->n_gpu; from = end) {
         end = group_end(b, from);
-        if (!is_of(b, from, end, number, context, ns))
+        if (!is_of(b, from, end, number, context, ns) || !has_numbers(b, from, end))
             continue;
         for (uint32_t i = next, tried = 0; i < b->n_graphs && tried < AHEAD; i++) {
             const struct model_graph *graph = &b->graphs[i];
             if (graph->out->stream != stream || graph->out->head.ns < ns)
                 continue;
             tried++;
-            if (!match(b, graph, from, end))
+            if (!walk(b, graph, from, end, false))
                 continue;
+            walk(b, graph, from, end, true);
             next = i + 1;
             break;
         }

@@ -23,10 +23,8 @@ struct model_branches {
     uint32_t n_graphs;
     uint32_t *ops; /* of all graphs, each one's together, in order */
     uint32_t n_ops;
-    const struct cst_gpu **gpu; /* of all such graphs, by correlation, then by time */
+    const struct cst_gpu **gpu; /* of all such graphs, by correlation, then by node */
     size_t n_gpu;
-    uint32_t *next; /* room for the ops of one graph, and for what is decided about its records */
-    struct model_choice *choices;
 };
 
 /* All zero before. False without memory. */

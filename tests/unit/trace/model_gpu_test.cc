@@ -73,6 +73,13 @@ TEST(ModelGpu, RecordsOfEventsHaveNoTimes) {
     EXPECT_EQ(GpuOfAll(t), (Ints{0, -1, 1, -1, 2}));
 }
 
+// A record of a graph's node.
+void Node(Synth *s, uint32_t stream, const char *name, uint32_t launch, uint64_t node) {
+    cst_gpu *gpu = s->Gpu(stream, CST_GPU_KERNEL, name);
+    gpu->correlation = launch;
+    gpu->node = node;
+}
+
 // Two graphs with a branch each, and launches of the side stream by themselves. The GPU runs the
 // branches on streams 24 and 26, under the number of the graph's launch.
 TEST(ModelGpu, BranchesRunOnStreamsThatTheTraceDoesNotKnow) {
@@ -95,15 +102,10 @@ TEST(ModelGpu, BranchesRunOnStreamsThatTheTraceDoesNotKnow) {
         s->Eager(2, 2, "observing", "observing"); // 13
         s->Gpu(13, CST_GPU_KERNEL, "b");
         for (uint32_t graph = 1; graph < 3; graph++) {
-            auto node = [&](uint32_t stream, const char *name) {
-                cst_gpu *gpu = s->Gpu(stream, CST_GPU_KERNEL, name);
-                gpu->correlation = graph;
-                gpu->node = 9;
-            };
-            node(7, "a");
-            node(24, "b");
-            node(26, "b");
-            node(7, "a");
+            Node(s, 7, "a", graph, 10);
+            Node(s, 24, "b", graph, 12);
+            Node(s, 26, "b", graph, 13);
+            Node(s, 7, "a", graph, 15); // 11 and 14 are the wait and the record
         }
         s->Gpu(24, CST_GPU_KERNEL, "b"); // of no graph of the program's
         s->Gpu(13, CST_GPU_KERNEL, "b");
@@ -114,40 +116,46 @@ TEST(ModelGpu, BranchesRunOnStreamsThatTheTraceDoesNotKnow) {
     EXPECT_EQ(t.m->gpu_known, 10u);
 }
 
-// The GPU may run the home's ops on a stream of its own, and the branch's on the launch's; both
-// begin with the same kernel, and which is whose shows later.
+// The GPU may run the home's ops on a stream of its own, and the branch's on the launch's, both at
+// the same time: whose a kernel of both is, only its node says.
 TEST(ModelGpu, BranchesMayRunOnEachOthersStreams) {
     Made t([](Synth *s) {
         Begin(s);
         uint32_t c = s->Kernel("c"), side = 2;
         s->GpuStream(1, 7);
-        s->Op(1, 1);    // a b
-        s->Op(side, 1); // a c
-        s->Op(1, 2);
-        s->Op(side, c);
-        s->Branch(side, 2);
-        s->Launch(1, 4, 1, CST_EXACT);
-        s->Op(1, 2); // the next graph has another order
-        s->Op(side, c);
-        s->Branch(side, 1);
-        s->Launch(1, 2, 2, CST_EXACT);
-        uint32_t graph = 5;
-        auto node = [&](uint32_t stream, const char *name) {
-            cst_gpu *gpu = s->Gpu(stream, CST_GPU_KERNEL, name);
-            gpu->correlation = graph;
-            gpu->node = 9;
-        };
-        node(24, "a");
-        node(24, "c"); // so the first was the side stream's
-        node(7, "a");
-        node(7, "b");
-        graph = 6; // one record was lost: nothing is told
-        node(24, "c");
-        node(7, "a");
+        for (int graph = 0; graph < 5; graph++) { // 0 to 3, ... 16 to 19
+            s->Op(1, 1);                          // a b
+            s->Op(side, 1);                       // a c
+            s->Op(1, 2);
+            s->Op(side, c);
+            s->Branch(side, 2);
+            s->Launch(1, 4, 1, CST_EXACT);
+        }
+        Node(s, 24, "a", 5, 2); // the side stream's
+        Node(s, 7, "a", 5, 1);
+        Node(s, 24, "b", 5, 3);
+        Node(s, 7, "c", 5, 4);
+        Node(s, 24, "c", 6, 4); // one record was lost: nothing is told
+        Node(s, 7, "a", 6, 1);
+        Node(s, 7, "a", 6, 2);
+        Node(s, 24, "a", 7, 2); // the node's number is not that of its op: nothing is told
+        Node(s, 7, "a", 7, 1);
+        Node(s, 24, "b", 7, 4);
+        Node(s, 7, "c", 7, 3);
+        Node(s, 24, "a", 8, 9); // no numbers: nothing is told
+        Node(s, 7, "a", 8, 9);
+        Node(s, 24, "b", 8, 9);
+        Node(s, 7, "c", 8, 9);
+        Node(s, 24, "a", 9, 1);
+        Node(s, 7, "a", 9, 2);
+        Node(s, 24, "b", 9, 3);
+        Node(s, 7, "c", 9, 4);
+        Node(s, 24, "c", 9, 5); // one more than it has
     });
-    const int want[] = {2, 0, 3, 1, -1, -1};
-    for (uint32_t i = 0; i < 6; i++)
-        EXPECT_EQ(GpuOf(t, i), want[i]) << i;
+    const int want[] = {1, 0, 2, 3};
+    for (uint32_t i = 0; i < 20; i++)
+        EXPECT_EQ(GpuOf(t, i), i < 4 ? want[i] : -1) << i;
+    EXPECT_EQ(t.m->gpu_known, 4u);
 }
 
 TEST(ModelGpu, WhatIsNoOpIsPassedOver) {
