@@ -3,6 +3,7 @@
  */
 #include "shim/verify/gate.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,15 +13,19 @@
 
 enum {
     WAIT_NS = 2000000000, /* how long a thread waits in front of the gate */
-    ALONE_NS = 200000,    /* how long the verifier waits for others to leave */
+    ALONE_NS = 20000000,  /* how long the verifier waits for others to leave: the watchdog is soon
+                           * gone, even where it got no processor for a while */
+    SHORT_NS = 200000,    /* the same, once others stayed PATIENCE times in a row */
     PASSING_NS = 1000000, /* after this time, a call that was jumped to counts as over */
     TURN_NS = 10000000,   /* the longest sleep: a thread that opens may miss one that has just
                            * begun to sleep */
+    PATIENCE = 3,
 };
 
 static uint32_t shut_for; /* atomic, futex: the thread that has shut the gate; 0: it is open */
 static uint32_t inside;   /* atomic */
 static uint32_t forced;   /* atomic */
+static uint32_t stayed;   /* of the thread that has shut the gate: waits in vain, in a row */
 
 /* The last two threads that went on into the driver, the later one first. If two threads do so
  * at the same moment, one note may be lost; the remaining note has the same time. */
@@ -99,10 +104,12 @@ bool cus_gate_shut(void) {
                                      __ATOMIC_RELAXED))
         return false;
     __atomic_store_n(&forced, 0, __ATOMIC_SEQ_CST);
-    uint64_t end = cus_clock_ns() + ALONE_NS;
+    uint64_t end = cus_clock_ns() + (stayed < PATIENCE ? ALONE_NS : SHORT_NS);
     while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) > 1 && cus_clock_ns() < end)
-        ;
-    if (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) == 1 && !passing(me))
+        sched_yield();
+    bool alone = __atomic_load_n(&inside, __ATOMIC_SEQ_CST) == 1;
+    stayed = alone ? 0 : stayed + 1;
+    if (alone && !passing(me))
         return true;
     cus_gate_open();
     return false;

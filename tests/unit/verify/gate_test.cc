@@ -2,6 +2,7 @@
 // The gate does not shut while other threads are inside, or were a moment ago.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -67,7 +68,17 @@ TEST(Gate, IsNotShutWhileAnotherIsInside) {
     while (stage != 1)
         std::this_thread::yield();
     cus_gate_enter();
-    EXPECT_FALSE(cus_gate_shut());
+    auto waits = [] {
+        auto start = Clock::now();
+        EXPECT_FALSE(cus_gate_shut());
+        return Since(start);
+    };
+    for (int i = 0; i < 3; i++)
+        EXPECT_GE(waits(), 0.02);
+    double fastest = 1; // who stays is not waited for as long again
+    for (int i = 0; i < 20; i++)
+        fastest = std::min(fastest, waits());
+    EXPECT_LT(fastest, 0.02);
     stage = 2;
     other.join();
     EXPECT_TRUE(cus_gate_shut());
