@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { SETTLE_MS = 2, OPEN_LIMIT_MS = 15000, LOCK_MS = 300, PAGEABLE_BYTES = 1 << 20 };
+enum { SETTLE_MS = 50, OPEN_LIMIT_MS = 15000, LOCK_MS = 300, PAGEABLE_BYTES = 1 << 20 };
 
 enum phase { SETUP, WANT_GATE, GATE_ON, READY, GO, BACK, CLEAN, DONE };
 
@@ -43,6 +45,7 @@ struct third {
     struct gate *g;
     void (*job)(struct gate *g);
     bool started, busy;
+    int number; /* atomic: the kernel's, once it has taken the job; 0 before */
 };
 
 static struct third copier, capturer, launcher;
@@ -132,6 +135,7 @@ static void *third_thread(void *data) {
             pthread_cond_wait(&change, &lock);
         void (*job)(struct gate *) = third->job;
         pthread_mutex_unlock(&lock);
+        __atomic_store_n(&third->number, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
         job(third->g);
         pthread_mutex_lock(&lock);
         third->job = NULL;
@@ -146,6 +150,7 @@ static void third_post(struct third *third, struct gate *g, void (*job)(struct g
     third->g = g;
     third->job = job;
     third->busy = true;
+    __atomic_store_n(&third->number, 0, __ATOMIC_RELEASE);
     if (!third->started)
         pthread_create(&third->thread, NULL, third_thread, third);
     third->started = true;
@@ -163,6 +168,23 @@ static bool third_await(struct third *third, int ms) {
     bool idle = !third->busy;
     pthread_mutex_unlock(&lock);
     return idle;
+}
+
+/* Until its job sleeps, which it does in the driver; or for a while. */
+static void third_settle(const struct third *third) {
+    for (int i = 0; i < SETTLE_MS; i++) {
+        char path[64], text[256], *behind = NULL;
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat",
+                 __atomic_load_n(&third->number, __ATOMIC_ACQUIRE));
+        FILE *file = fopen(path, "r"); /* of thread 0 there is none */
+        if (file && fgets(text, sizeof text, file))
+            behind = strrchr(text, ')');
+        if (file)
+            fclose(file);
+        if (behind && behind[1] == ' ' && behind[2] == 'S')
+            return;
+        nap(1);
+    }
 }
 
 /* A pageable copy to the host is staged: the call sleeps in the driver until the gate opens. */
@@ -276,7 +298,7 @@ static void watch(struct gate *g, int column, int limit_ms, bool alone,
                   struct gate_result *result) {
     if (column == GATE_PAGEABLE) {
         third_post(&copier, g, copy_behind_gate);
-        nap(SETTLE_MS);
+        third_settle(&copier);
     }
     if (column == GATE_CAPTURE) {
         third_post(&capturer, g, capture_begin);
