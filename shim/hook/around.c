@@ -10,6 +10,7 @@
 #include <cuda.h>
 #include <stddef.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/hazard.h"
 #include "shim/hook/around.h"
 #include "shim/hook/guard.h"
@@ -49,7 +50,9 @@ static CUresult around_sync(const struct call *call) {
         leave_gate(call); /* a thread that only waits disturbs no other thread */
     bool whole = call->row == CUS_ROW_cuCtxSynchronize;
     uint32_t number = whole ? cus_engine_wait_begins() : 0;
+    uint64_t began = cus_clock_ns();
     CUresult result = pass_on(call);
+    cus_engine_wait_took(stream_of(call), cus_clock_ns() - began);
     if (copies)
         cus_engine_copying(false);
     if (whole && result == CUDA_SUCCESS) {

@@ -223,6 +223,7 @@ void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark)
 void cus_plan_step_end(struct cus_plan *plan) {
     uint64_t ops = plan->view.step_ops;
     plan->broken = true;
+    plan->ended = ops < UINT32_MAX ? (uint32_t)ops : UINT32_MAX;
     if (plan->cur->boundary == CUS_BOUNDARY_CUT)
         cus_learn_passed(plan, plan->cur);
     cus_learn_sizing(plan);

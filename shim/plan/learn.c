@@ -325,6 +325,7 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->view.step_ops = plan->advised_ops = 0;
     plan->ramp = (struct cus_ramp){.size = plan->limits.segment_first};
     plan->settle_in = CUS_SETTLE_STEPS;
+    plan->was_late = false;
     plan->advised = false;
     plan->look_until = 0;
     plan->now.n = 0;

@@ -140,6 +140,9 @@ void cus_plan_take_back(struct cus_plan *plan, const struct cus_plan_mark *mark)
 /* The host took `ns` for `intervals` between the ops of the segment filled last. Sizes of new
  * segments follow this pace. */
 void cus_plan_paced(struct cus_plan *plan, uint32_t intervals, uint64_t ns);
+/* Behind the step that ended last the host waited `ns` for the GPU. If it does so again and again
+ * for long, the GPU is the slower side, and a slow host gets smaller segments. */
+void cus_plan_waited(struct cus_plan *plan, uint64_t ns);
 
 /* In builds with CUS_CHECKS: aborts if the invariant does not hold. */
 void cus_plan_check(const struct cus_plan *plan);

@@ -28,6 +28,10 @@ enum {
     SLOW_NS = 1000,
     /* Largest segment in that case, in ops. */
     SLOW_MAX = 64,
+    /* If the GPU is the slower side, a graph saves nothing of the time that a slow host needs, and
+     * an idle GPU costs all the time that a segment takes to fill. So that is at most one part in
+     * LATE_PART of what it may be otherwise. */
+    LATE_PART = 8,
     /* The smoothed pace counts as much as PACE_WEIGHT measured intervals. The first and the last op
      * of a segment cost more than those between. */
     PACE_WEIGHT = 64,
@@ -58,7 +62,8 @@ static uint64_t filling(uint64_t ops, uint32_t pace) {
 /* The most ops that the host can issue within fill_ns (HAZARDS F4). */
 static uint32_t filled_in_time(const struct cus_ramp_limits *limits, uint32_t pace) {
     bool bound = CUS_HAZARD(F4) && pace && limits->fill_ns;
-    return bound && limits->max > limits->fill_ns / pace ? limits->fill_ns / pace : limits->max;
+    uint32_t fill_ns = limits->fill_ns / (limits->late && pace > SLOW_NS ? LATE_PART : 1);
+    return bound && limits->max > fill_ns / pace ? fill_ns / pace : limits->max;
 }
 
 /* GPU work left after `ops` more ops are launched, where `lead` was left before. */

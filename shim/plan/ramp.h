@@ -16,6 +16,7 @@ struct cus_ramp_limits {
     uint32_t first;   /* ops of a step's first segment, at least 1; the least of any */
     uint32_t max;     /* most ops of any segment */
     uint32_t fill_ns; /* most host time to fill a segment; 0: any */
+    bool late;        /* the host waits for the GPU for long: see LATE_PART */
 };
 
 /* The state of the model within a step. */

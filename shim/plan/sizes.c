@@ -26,6 +26,11 @@ enum {
     PACED_PART = 4,
     /* Ops of a loop's first segment, before the host's pace is known. */
     UNPACED = 16,
+    /* A wait is long if it takes as long as one part in LONG_WAIT of what the host took to issue
+     * the step. After WAITS such steps the GPU counts as the slower side, until all are made good.
+     */
+    LONG_WAIT = 2,
+    WAITS = 4,
     /* After memory ran out, visits of a head node until a segment is tried there again. */
     RETRY_NO_ROOM = 64,
 };
@@ -49,6 +54,7 @@ static struct cus_ramp_limits sizes_of(const struct cus_plan *plan) {
         .max =
             plan->view.build_quota && plan->view.build_quota < max ? plan->view.build_quota : max,
         .fill_ns = limits->segment_ns,
+        .late = plan->late,
     };
 }
 
@@ -147,4 +153,36 @@ void cus_sizes_settle(struct cus_plan *plan) {
     for (struct cus_segment *segment = plan->view.segments; segment; segment = segment->next)
         segment->stale = true;
     plan->n_stale = plan->view.n_segments;
+}
+
+/* Segments that take the host longer to fill than they may now become stale. */
+static void shrink(struct cus_plan *plan) {
+    struct cus_ramp_limits now = sizes_of(plan);
+    struct cus_ramp largest = {.size = now.max};
+    uint32_t most = cus_ramp_size(&now, largest, plan->view.ns_per_op, UINT32_MAX);
+    for (struct cus_segment *segment = plan->view.segments; segment; segment = segment->next)
+        if (segment->n > most && !segment->stale) {
+            segment->stale = true;
+            plan->n_stale++;
+        }
+}
+
+void cus_plan_waited(struct cus_plan *plan, uint64_t ns) {
+    uint64_t issuing = (uint64_t)plan->ended * plan->view.ns_per_op;
+    plan->ended = 0;
+    if (!issuing)
+        return;
+    bool is_long = ns >= issuing / LONG_WAIT;
+    if (is_long && plan->waits < 2 * WAITS)
+        plan->waits++;
+    else if (!is_long && plan->waits)
+        plan->waits--;
+    if (!plan->waits || !CUS_PAYS(LATE))
+        plan->late = false;
+    else if (plan->waits >= WAITS)
+        plan->late = true;
+    if (plan->late && !plan->was_late && plan->view.n_segments) {
+        plan->was_late = true;
+        shrink(plan);
+    }
 }

@@ -31,7 +31,7 @@ struct cus_plan {
     bool covered;                     /* a call came that covers the stream without naming it */
     /* Ops of a turn of the loop that was found last since the host waited; 0: none was. */
     uint32_t looped;
-    bool slow_loop; /* a loop of a short step stayed, as long as the host is slow */
+    bool slow_loop;           /* a loop of a short step stayed, as long as the host is slow */
     uint64_t look_until;      /* of step_ops: loops are looked for up to there */
     uint32_t looked;          /* the turn in which an op was new last */
     uint32_t advised_ops;     /* of step_ops: up to where an earlier run last knew the path */
@@ -44,6 +44,10 @@ struct cus_plan {
     uint32_t turns;       /* steps and turns of loops so far; nodes are stamped with it */
     struct cus_merges merges;
     uint32_t longest;          /* the most ops of a step so far */
+    uint32_t ended;            /* ops of the step that ended last; 0: its wait was counted */
+    uint32_t waits;            /* steps with a long wait behind them, less those without, 0 to 8 */
+    bool late;                 /* the GPU is the slower side (cus_plan_waited) */
+    bool was_late;             /* it was, since the paths were forgotten */
     struct cus_ramp ramp;      /* the size that the next segment of the step may have */
     struct cus_ramp ramped;    /* `ramp` as it was when the deferred segment began */
     struct cus_segment *other; /* the segment of the last OTHER */

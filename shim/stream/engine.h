@@ -159,6 +159,9 @@ void cus_engine_suspend(bool on);
  * builds meanwhile, because it would sleep too (HAZARDS A16; measured: tests/gpu/gate-*). A call of
  * class GETTER may sleep too (HAZARDS F13). */
 void cus_engine_copying(bool begins);
+/* The calling thread waited `ns` for this stream (NULL: as for cus_engine_step_end), after
+ * cus_engine_step_end. */
+void cus_engine_wait_took(const struct cus_stream_ref *stream, uint64_t ns);
 /* Takes the error of an op of this stream that failed after its call returned success (NULL: of any
  * stream of this thread); CUDA_SUCCESS: none. A sync call that would itself succeed returns it
  * (HAZARDS E4). `row` is that call's. */

@@ -368,6 +368,16 @@ void cus_engine_step_end(const struct cus_stream_ref *stream) {
     cus_evict_idle();
 }
 
+void cus_engine_wait_took(const struct cus_stream_ref *stream, uint64_t ns) {
+    struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
+    if (!engine || __atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE) ||
+        __atomic_load_n(&engine->owner, __ATOMIC_RELAXED) != &cus_thread_self)
+        return;
+    cus_lock_take(&engine->lock);
+    cus_plan_waited(cus_engine_plan(engine), ns);
+    cus_engine_unlock(engine);
+}
+
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream, unsigned row) {
     CUS_TRACE(.what = CST_CALL_WAITED, .stream = stream, .name = cus_trace_cause(row));
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;

@@ -225,6 +225,10 @@ void cus_engine_room_taken(bool graph) {
     (void)graph;
 }
 
+void cus_engine_wait_took(const struct cus_stream_ref *ref, uint64_t ns) {
+    (void)ref, (void)ns;
+}
+
 CUresult cus_engine_take_error(const struct cus_stream_ref *ref, unsigned row) {
     (void)ref, (void)row;
     const char *error = getenv("SEAM_LATE_ERROR");

@@ -27,7 +27,7 @@ prometheus-fastapi-instrumentator pybase64 pydantic pydantic-core pydantic-extra
 referencing rpds-py setproctitle sniffio sse-starlette starlette typing-inspection uvicorn watchfiles xgrammar==0.2.1'''.split()
 # name: wheels, what is left out, what alone is kept, the dictionary of the compression in MiB
 PACKS = {
-    'ctranslate2': (['ctranslate2==4.8.5'], r'tests?/|/converters/(fairseq|open|marian|eole)', '', 64),
+    'ctranslate2': (['ctranslate2==4.8.5'], r'tests?/', '', 64),
     'openmm': (['openmm==8.6.1', 'openmm-cuda-13==8.6.1'], r'/include/|\.h$', '', 64),
     'small-diffusers': (['diffusers==0.42.1'], '', '', 64),
     'warp': (['warp-lang==1.19.0'], r'tests/|\.usd$|\.nvdb$|warp-clang', '', 192),

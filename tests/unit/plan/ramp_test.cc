@@ -12,7 +12,7 @@ extern "C" {
 
 namespace {
 
-constexpr cus_ramp_limits kLimits = {4, 1024, 500000};
+constexpr cus_ramp_limits kLimits = {4, 1024, 500000, false};
 constexpr uint32_t kMany = UINT32_MAX; // ops ahead of a step that goes on for long
 
 // A step of `ops` ops as it is cut at this pace.
@@ -119,7 +119,7 @@ TEST(Ramp, SegmentsOfASlowHostGetSmallTowardsTheEnd) {
 TEST(Ramp, NoSegmentTakesLongToFill) {
     for (uint32_t pace : {45, 700, 3000, 50000, 400000})
         for (uint32_t fill_ns : {20000, 500000}) {
-            Sizes sizes = Cut(5000, pace, {4, 1024, fill_ns});
+            Sizes sizes = Cut(5000, pace, {4, 1024, fill_ns, false});
             EXPECT_LE(*std::max_element(sizes.begin(), sizes.end()), std::max(4u, fill_ns / pace));
         }
 }
@@ -146,7 +146,7 @@ TEST(Ramp, SegmentThatEndsEarlyDoesNotHoldTheNextOnesBack) {
 TEST(Ramp, GrowthIsBoundedAndSoIsWhatIsKept) {
     EXPECT_EQ(cus_ramp_up(&kLimits, {4, 0}, 4, 1).size, 32u) << "eight times";
     EXPECT_EQ(cus_ramp_up(&kLimits, {1024, UINT32_MAX}, 1024, 1).lead_ns, UINT32_MAX);
-    cus_ramp_limits small = {4, 64, 0};
+    cus_ramp_limits small = {4, 64, 0, false};
     EXPECT_EQ(cus_ramp_up(&small, {1024, 0}, 4, 100).lead_ns,
               cus_ramp_up(&small, {64, 0}, 4, 100).lead_ns)
         << "no segment was larger";
@@ -158,7 +158,8 @@ TEST(Ramp, SizesAreInRangeWhateverIsSaid) {
     auto any = [&] { return odd[random() % std::size(odd)]; };
     for (int i = 0; i < 100000; i++) {
         uint32_t max = 2 + (uint32_t)random() % 1023;
-        cus_ramp_limits limits = {std::min(1 + (uint32_t)random() % 64, max), max, any()};
+        cus_ramp_limits limits = {std::min(1 + (uint32_t)random() % 64, max), max, any(),
+                                  random() % 2 == 0};
         cus_ramp ramp = {any(), any()};
         uint32_t pace = any();
         uint32_t size = cus_ramp_size(&limits, ramp, pace, any());

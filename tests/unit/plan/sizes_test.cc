@@ -370,6 +370,66 @@ TEST(Sizes, NoSegmentTakesTheHostLongToFill) {
         EXPECT_LE(size, 10u) << "500 us at 50 us an op";
 }
 
+// The GPU is the slower side: the host waits behind each step, for `wait_ns` a step of `ops` ops.
+// Returns the sizes of the segments after so many steps.
+Sizes SegmentsWithWaits(Program &program, uint64_t pace, unsigned ops, unsigned steps,
+                        const std::function<uint64_t(unsigned)> &wait_ns) {
+    for (unsigned step = 0; step < steps; step++) {
+        program.segments.clear();
+        for (unsigned i = 0; i < ops; i++) {
+            cus_plan_paced(&program.plan, 64, 64 * pace);
+            program.Op("k" + std::to_string(i % 7), i, i);
+        }
+        program.Sync();
+        cus_plan_waited(&program.plan, wait_ns(step));
+    }
+    ExpectFaithful(program);
+    return program.segments;
+}
+
+uint32_t Largest(const Sizes &segments) {
+    return segments.empty() ? 0 : *std::max_element(segments.begin(), segments.end());
+}
+
+constexpr uint64_t kIssuing = 300 * 7000; // of a step of 300 ops at 7 us an op
+
+TEST(Sizes, SlowHostThatWaitsForTheGpuGetsSmallSegments) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
+    Sizes segments = SegmentsWithWaits(program, 7000, 300, 20, [](unsigned) { return kIssuing; });
+    EXPECT_EQ(std::accumulate(segments.begin(), segments.end(), 0u), 300u);
+    EXPECT_EQ(Largest(segments), 8u) << "62.5 us at 7 us an op";
+    // And larger ones again for what is learned once the GPU is the faster side.
+    SegmentsWithWaits(program, 7000, 300, 8, [](unsigned) { return kIssuing / 2 - 1; });
+    cus_plan_clear(&program.plan);
+    EXPECT_EQ(Largest(SegmentsWithWaits(program, 7000, 300, 4, [](unsigned) { return 0; })), 64u);
+}
+
+TEST(Sizes, SlowHostThatWaitsSeldomOrShortlyKeepsItsSegments) {
+    auto largest = [](const std::function<uint64_t(unsigned)> &wait_ns) {
+        Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
+        return Largest(SegmentsWithWaits(program, 7000, 300, 40, wait_ns));
+    };
+    EXPECT_EQ(largest([](unsigned) { return kIssuing / 2 - 1; }), 64u);
+    EXPECT_EQ(largest([](unsigned step) { return step % 2 ? kIssuing : 0; }), 64u);
+    EXPECT_EQ(largest([](unsigned step) { return step % 4 ? kIssuing : 0; }), 8u);
+}
+
+TEST(Sizes, FastHostThatWaitsForTheGpuKeepsItsSegments) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
+    ExpectFewestInTime(SegmentsWithWaits(program, 100, 1000, 20, [](unsigned) { return 1000000; }),
+                       1000, 100);
+}
+
+// Two waits behind one step are one: the second one says nothing.
+TEST(Sizes, WaitsWithoutOpsSayNothing) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
+    auto wait_twice = [&program](unsigned) {
+        cus_plan_waited(&program.plan, 0);
+        return kIssuing;
+    };
+    EXPECT_EQ(Largest(SegmentsWithWaits(program, 7000, 300, 20, wait_twice)), 64u);
+}
+
 // Steps of 64 ops between which the host pauses behind op `at(step)` for `ns`. Returns the sizes of
 // the segments of the last step.
 Sizes SegmentsWithPause(Program &program, uint64_t ns, unsigned steps,
