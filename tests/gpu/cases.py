@@ -21,6 +21,7 @@ from replay_cases import case_bench, case_replay  # noqa: F401
 from runtime_cases import case_runtime  # noqa: F401
 from slots_cases import case_slots  # noqa: F401
 from trace_cases import case_predict, case_record  # noqa: F401  (found by its name, below)
+from two_gpus_cases import case_two_gpus  # noqa: F401
 
 LINE_PLAIN = {"steps": 300, "warmup": 50}
 PROGRAMS = ("scenarios", "history", "slots", "launcher", "rules-by-library", "cupy", "triton", "jax", "numba", "own-graphs", "training-threads", "profiler", "sanitizer",
@@ -411,66 +412,6 @@ def case_training(lab):
 def case_training_threads(lab):
     """Two models at a time, each with a thread and a stream of its own and a loader thread on a side stream."""
     same_script(lab, "torch", "train_loop.py", "--models", "2", "--steps", "100", label="two models on two threads and streams")
-
-
-# Two GPUs
-
-
-def two_ranks(lab, variant, port, env):
-    """Both ranks at the same time; returns what became of them."""
-    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        both = [pool.submit(lab.runner.script, "two_gpus.py", "--mode", "rank", variant=variant, limit=100,
-                            env={"RANK": str(r), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-                                 "NCCL_NVLS_ENABLE": "0", **env}) for r in (0, 1)]
-        return [one.result() for one in both]
-
-
-COUNT_GPUS = """
-import ctypes
-cuda, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
-cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))
-print('{"gpus": %d}' % count.value)
-"""
-
-
-def case_two_gpus(lab):
-    """Peer copies in one process, all-reduces and data-parallel training in two."""
-    if lab.lacks("torch"):
-        return
-    found = lab.runner.run([lab.runner.python, "-c", COUNT_GPUS], native=False)
-    if not found.ok or not found.result or found.result["gpus"] < 2:
-        lab.skip("one GPU: needs two")
-        return
-    variants = ("plain",) if lab.plain_only else ("plain", "preload")
-    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-        peers = list(pool.map(lambda v: lab.runner.script("two_gpus.py", "--mode", "peer", variant=v), variants))
-    for variant, done in zip(variants, peers):
-        if done.ok and done.result:
-            lab.see(f"peer copies, {variant}", done)
-        else:
-            lab.fail(done)
-    lab.same("peer copies between two GPUs: results", {v: [d] for v, d in zip(variants, peers) if d.ok and d.result},
-             lambda d: d.result["hash"], issue=True)
-    plain = two_ranks(lab, "plain", 29511, {})
-    for done in plain:
-        if not done.ok or not done.result:
-            lab.fail(done)
-            return
-    settings = {} if lab.plain_only else {
-        "": {},
-        ", nccl kernels never deferred": {"CUSPLICE_CONFIG": os.path.join(lab.runner.root, "config", "presets", "nccl.conf")},
-    }
-    for at, (label, env) in enumerate(settings.items()):
-        mine = two_ranks(lab, "preload", 29512 + at, env)
-        for rank, done in enumerate(mine):
-            if not done.ok or not done.result:
-                lab.fail(done)
-                continue
-            lab.see(f"rank {rank}{label}", done)
-            lab.check(f"NCCL all-reduce and DDP steps, rank {rank}{label}: results", done.result["hash"] == plain[rank].result["hash"],
-                      done.result["hash"], plain[rank].result["hash"], issue=True)
-            lab.notes.append(f"rank {rank}{label}: {done.result['median_ms']:.2f} ms a DDP step, plain "
-                             f"{plain[rank].result['median_ms']:.2f}")
 
 
 # compute-sanitizer

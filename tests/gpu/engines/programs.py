@@ -66,6 +66,7 @@ PROGRAMS = {
                         fa3=False, takes=200),
     'vllm-mp': vllm('eager-mp', 'vLLM Llama, eager, engine in a process of its own', ['plain', 'cfg', 'cfg+full', 'own', 'own+cfg'], own={'own': 'none-full_decode_only-mp'},
                     takes=220),
+    'vllm-tp2': vllm('eager-mp-tp2-b1-b8', 'vLLM Llama, eager, on two GPUs', ['plain', 'cfg'], takes=160),
 }
 GROUPS = {
     'torch': ['timm-effnet', 'st-minilm', 'hf-whisper', 'hf-t5', 'pyg-gat', 'ode', 'unet20', 'lstm100'],
@@ -74,7 +75,7 @@ GROUPS = {
     'llamacpp': ['llamacpp', 'llamacpp-gpt2'],
     'warp': ['warp-fluid', 'warp-dem', 'warp-fem'],
     'ort': ['ort', 'ort-fixed'],
-    'vllm': ['vllm', 'vllm-auto', 'vllm-own', 'vllm-compiled', 'vllm-triton', 'vllm-mp'],
+    'vllm': ['vllm', 'vllm-auto', 'vllm-own', 'vllm-compiled', 'vllm-triton', 'vllm-mp', 'vllm-tp2'],
 }
 GROUPS['all'] = list(PROGRAMS)
 
