@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <deque>
 #include <fstream>
 #include <mutex>
 #include <sstream>
@@ -30,6 +31,7 @@ const char help[] =
   --seed S         of programs, settings and timings (default 1)
   --first N        begin with the N-th program of the seed (rounded down to a batch of 40)
   --jobs J         pairs of servers at a time (default: processors)
+  --one-pair       one pair of servers and one setting for all programs (tools/soak)
   --schedules N    run each program in N orders of its threads' turns (tests/sched)
   --faults         calls of the library fail now and then (programs without graphs of their own)
   --keep-going     do not stop at the first difference
@@ -57,7 +59,7 @@ struct Options {
     double seconds = 0;
     unsigned jobs = 0, tries = 6, schedules = 0, shrink = 400;
     int min_share = -1;
-    bool faults = false, keep_going = false;
+    bool faults = false, keep_going = false, one_pair = false;
     std::string out = ".", replay, minimise, print;
 };
 
@@ -174,7 +176,10 @@ void Investigate(Run *run, const Case &batch, uint64_t number, const std::string
 
 void DoBatch(Run *run, uint64_t batch) {
     const Options &o = run->o;
-    uint64_t first = batch * BATCH, end = std::min<uint64_t>(first + BATCH, LastProgram(o));
+    uint64_t first = batch * BATCH, end = LastProgram(o), kept = first, sent = first;
+    if (!o.one_pair) {
+        end = std::min<uint64_t>(first + BATCH, end);
+    }
     Case c;
     Turns turns;
     c.env = MakeEnv(o.seed, batch);
@@ -185,9 +190,10 @@ void DoBatch(Run *run, uint64_t batch) {
     }
     c.seed = o.seed + first;
     Pair pair(run->paths, c.env);
-    std::vector<fuzz_program> programs;
+    std::deque<fuzz_program> programs; // from number `kept` on
     bool dead = false;
     auto send = [&](uint64_t n) {
+        sent = n + 1;
         programs.push_back(MakeProgram(o.seed, n, o.faults, o.schedules > 0));
         if (o.schedules) { // a short program in many orders shows more than a long one in few
             programs.back().steps = std::min<uint32_t>(programs.back().steps, STEPS_IN_TURN);
@@ -201,16 +207,22 @@ void DoBatch(Run *run, uint64_t batch) {
         send(n);
     }
     for (uint64_t n = first; n < end && !dead && !run->stop; n++) {
+        if (o.one_pair && TimeIsUp(*run)) {
+            end = std::min(end, sent); // what was sent is answered
+        }
+        for (; n - kept >= BATCH; kept++) {
+            programs.pop_front();
+        }
         std::vector<Timing> timings = MakeTimings(o.seed + n, o.schedules);
         std::string fault = o.faults ? MakeFault(o.seed, n) : "";
         std::string difference =
-            ReceiveProgram(&pair, programs[n - first], fault, timings, &dead, &turns);
+            ReceiveProgram(&pair, programs[n - kept], fault, timings, &dead, &turns);
         run->done++;
         if (!difference.empty()) {
             run->differences++;
             Case upto = c;
             upto.programs.assign(programs.begin(),
-                                 programs.begin() + static_cast<long>(n - first) + 1);
+                                 programs.begin() + static_cast<long>(n - kept) + 1);
             upto.fault = fault;
             if (o.schedules) {
                 sched_plan *plan = &timings[turns.differed].plan;
@@ -347,6 +359,7 @@ int Main(int argc, char **argv) {
         JOBS,
         FAULTS,
         KEEP,
+        PAIR,
         OUT,
         REPLAY,
         MINIMISE,
@@ -358,16 +371,25 @@ int Main(int argc, char **argv) {
         SHRINK,
         HELP
     };
-    const option longs[] = {
-        {"programs", 1, nullptr, PROGRAMS},   {"seconds", 1, nullptr, SECONDS},
-        {"seed", 1, nullptr, SEED},           {"first", 1, nullptr, FIRST},
-        {"jobs", 1, nullptr, JOBS},           {"faults", 0, nullptr, FAULTS},
-        {"keep-going", 0, nullptr, KEEP},     {"out", 1, nullptr, OUT},
-        {"replay", 1, nullptr, REPLAY},       {"minimise", 1, nullptr, MINIMISE},
-        {"print", 1, nullptr, PRINT},         {"only", 1, nullptr, ONLY},
-        {"tries", 1, nullptr, TRIES},         {"min-share", 1, nullptr, SHARE},
-        {"schedules", 1, nullptr, SCHEDULES}, {"shrink", 1, nullptr, SHRINK},
-        {"help", 0, nullptr, HELP},           {nullptr, 0, nullptr, 0}};
+    const option longs[] = {{"programs", 1, nullptr, PROGRAMS},
+                            {"seconds", 1, nullptr, SECONDS},
+                            {"seed", 1, nullptr, SEED},
+                            {"first", 1, nullptr, FIRST},
+                            {"jobs", 1, nullptr, JOBS},
+                            {"faults", 0, nullptr, FAULTS},
+                            {"keep-going", 0, nullptr, KEEP},
+                            {"out", 1, nullptr, OUT},
+                            {"one-pair", 0, nullptr, PAIR},
+                            {"replay", 1, nullptr, REPLAY},
+                            {"minimise", 1, nullptr, MINIMISE},
+                            {"print", 1, nullptr, PRINT},
+                            {"only", 1, nullptr, ONLY},
+                            {"tries", 1, nullptr, TRIES},
+                            {"min-share", 1, nullptr, SHARE},
+                            {"schedules", 1, nullptr, SCHEDULES},
+                            {"shrink", 1, nullptr, SHRINK},
+                            {"help", 0, nullptr, HELP},
+                            {nullptr, 0, nullptr, 0}};
     Options o;
     bool programs = false;
     for (int c; (c = getopt_long(argc, argv, "h", longs, nullptr)) != -1;) {
@@ -392,6 +414,10 @@ int Main(int argc, char **argv) {
             break;
         case KEEP:
             o.keep_going = true;
+            break;
+        case PAIR:
+            o.one_pair = true;
+            o.jobs = 1;
             break;
         case OUT:
             o.out = optarg;

@@ -49,6 +49,15 @@ std::string LastLine(const std::string &text) {
     return text.substr(from + 1, end - from);
 }
 
+// One pair of servers for all, and more programs than are kept (tools/soak).
+TEST(Differential, OnePairOfServersRunsThemAll) {
+    Result r = Fuzz({"--programs", Count(130), "--one-pair", "--seed", "3", "--min-share", "0",
+                     "--out", sim::TempDir()});
+    EXPECT_EQ(r.status, 0) << r.out << r.err;
+    EXPECT_NE(r.out.find(" " + Count(130) + " programs, 0 differences"), std::string::npos)
+        << r.out;
+}
+
 TEST(Differential, ProgramsRunAlike) {
     Result r =
         Fuzz({"--programs", Count(2000), "--seed", "1", "--jobs", "2", "--out", sim::TempDir()});

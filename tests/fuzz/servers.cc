@@ -280,6 +280,19 @@ std::string Server::Finish(Counts *counts) {
         for (const char *key : {"launches", "memsets", "copies"}) {
             counts->ops += NumberBehind(text.str(), key);
         }
+        // Each op went out in a graph or by itself, and for each of these there is one reason.
+        uint64_t seen = 0, eager = NumberBehind(text.str(), "eager"), reasons = 0;
+        for (const char *key : {"launches", "memsets", "copies", "records", "waits"}) {
+            seen += NumberBehind(text.str(), key);
+        }
+        for (const char *key :
+             {"rule", "observing", "diverged", "flushed", "unsupported", "passthrough", "size"}) {
+            reasons += NumberBehind(text.str(), key);
+        }
+        if (ended.empty() && !text.str().empty() &&
+            (seen != NumberBehind(text.str(), "in_graphs") + eager || eager != reasons)) {
+            ended = "the counters of the library do not add up: " + text.str().substr(0, 1200);
+        }
         for (const char *key :
              {"instantiate_failed", "capture_failed", "graph_launch_failed", "setparams_refused"}) {
             counts->fallbacks += NumberBehind(text.str(), key);
