@@ -267,7 +267,8 @@ void DoBatch(Run *run, uint64_t batch) {
 void Work(Run *run) {
     while (!run->stop && !TimeIsUp(*run)) {
         uint64_t batch = run->next_batch++;
-        if (batch * BATCH >= LastProgram(run->o)) {
+        if (batch * BATCH >= LastProgram(run->o) ||
+            (run->o.one_pair && batch != run->o.first / BATCH)) {
             break;
         }
         DoBatch(run, batch);
