@@ -9,9 +9,9 @@ namespace {
 
 class Engines : public StandIns {
   protected:
-    int Try(const std::string &arguments) {
+    int Try(const std::string &arguments, const std::string &script = "try_all.py") {
         std::string command = "cd tests/gpu/engines && PATH=" + dir_ + "/bin:$PATH " + with_ +
-                              " TMPDIR=" + dir_ + " python3 try_all.py --cpu --lib " + dir_ +
+                              " TMPDIR=" + dir_ + " python3 " + script + " --cpu --lib " + dir_ +
                               "/carry/libcusplice.so --out " + dir_ + "/out " + arguments + " > " +
                               dir_ + "/log 2>&1";
         return WEXITSTATUS(std::system(command.c_str()));
@@ -50,12 +50,31 @@ TEST_F(Engines, WithoutLaunchesIsAColumn) {
         << Read("log");
     double tenth = 0, floor = 0;
     std::string table = Read("one.md"), row = table.substr(table.find("| busy | no GPU"));
-    ASSERT_EQ(sscanf(row.c_str(), "| busy | %*[^|] | %*[^|] | %*[^|] | %*[^|] | %lf | %lf |", &tenth,
-                     &floor),
+    ASSERT_EQ(sscanf(row.c_str(), "| busy | %*[^|] | %*[^|] | %*[^|] | %*[^|] | %lf | %lf |",
+                     &tenth, &floor),
               2)
         << table;
     EXPECT_GT(floor, 0.1) << table;
     EXPECT_EQ(table.find("busy floor"), std::string::npos) << "it has no row";
+}
+
+/* Twice 20 steps, plain once and then preloaded until 12 s are over. */
+TEST_F(Engines, ASoakSeesWhatAddsUp) {
+    const std::string words = "busy --steps 20 --times 2 --minutes 0.2";
+    with_ = "TRIAL_BUSY=says";
+    EXPECT_EQ(Try(words, "soak.py"), 0) << Read("log");
+    EXPECT_NE(Read("log").find(": as plain"), std::string::npos) << Read("log");
+    EXPECT_NE(Read("log").find(" 0 in which something did not hold"), std::string::npos);
+    const char *const faults[][2] = {{"miscounts", "its counters do not add up"},
+                                     {"grows", "host_mib grew by "},
+                                     {"differs", "its results are others"},
+                                     {"nothing", "it does not say why"},
+                                     {"fails", "it ended with 3"}};
+    for (const auto &fault : faults) {
+        with_ = std::string("TRIAL_BUSY=") + fault[0];
+        EXPECT_EQ(Try(words, "soak.py"), 1) << Read("log");
+        EXPECT_NE(Read("log").find(fault[1]), std::string::npos) << Read("log");
+    }
 }
 
 TEST_F(Engines, NothingBeginsThatWouldOutlastTheDeadline) {

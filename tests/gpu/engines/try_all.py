@@ -291,12 +291,13 @@ class Trial:
             f.write(text)
         os.replace(path + '.tmp', path)
 
-    def main(self):
+    def names(self):
+        names = [n for word in self.a.names or ['@torch'] for n in (GROUPS[word[1:]] if word.startswith('@') else [word])]
+        return list(dict.fromkeys(names))
+
+    def prepare(self, names):
+        """Unpacks what these programs need; returns those whose packs are there."""
         a = self.a
-        names = []
-        for n in a.names or ['@torch']:
-            names += GROUPS[n[1:]] if n.startswith('@') else [n]
-        names = [n for i, n in enumerate(names) if n not in names[:i]]
         try:
             self.machine = subprocess.run(['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader'], capture_output=True, text=True, timeout=20).stdout.strip()
         except (OSError, subprocess.SubprocessError):
@@ -321,13 +322,21 @@ class Trial:
             for f in real[:1]:
                 os.symlink(f, os.path.join(link, 'libcublas.so.12'))
         print('%s; %d programs; unpacked in %.0f s%s' % (self.machine, len(names), time.time() - self.started, '; missing: %s' % missing if missing else ''), flush=True)
+        there = []
+        for n in names:
+            lacks = {s: missing[s] for s in PROGRAMS[n]['site'] if s in missing}
+            if lacks and not a.site:
+                print('%-16s skipped: %s' % (n, lacks), flush=True)
+            else:
+                there.append(n)
+        return there
+
+    def main(self):
+        a = self.a
+        there = self.prepare(self.names())
         if a.unpack:
             return
-        for n in names:
-            if any(s in missing for s in PROGRAMS[n]['site']) and not a.site:
-                print('%-16s skipped: %s' % (n, {s: missing[s] for s in PROGRAMS[n]['site'] if s in missing}), flush=True)
-                continue
-            self.results[n] = []
+        self.results = {n: [] for n in there}
         try:
             if a.one_by_one:
                 self.one_by_one([Run(n, v, k) for n in self.results for k in range(a.rounds or 2) for v in self.variants(n)])
