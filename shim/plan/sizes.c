@@ -155,13 +155,15 @@ void cus_sizes_settle(struct cus_plan *plan) {
     plan->n_stale = plan->view.n_segments;
 }
 
-/* Segments that take the host longer to fill than they may now become stale. */
+/* Segments that take the host at least twice as long to fill as they may now become stale. Those
+ * that are a little larger may be so because nobody cuts them there. */
 static void shrink(struct cus_plan *plan) {
     struct cus_ramp_limits now = sizes_of(plan);
+    now.max = plan->limits.segment_max; /* what one step may build is no reason */
     struct cus_ramp largest = {.size = now.max};
     uint32_t most = cus_ramp_size(&now, largest, plan->view.ns_per_op, UINT32_MAX);
     for (struct cus_segment *segment = plan->view.segments; segment; segment = segment->next)
-        if (segment->n > most && !segment->stale) {
+        if (segment->n >= 2 * most && !segment->stale) {
             segment->stale = true;
             plan->n_stale++;
         }

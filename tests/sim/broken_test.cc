@@ -55,7 +55,7 @@ TEST(BrokenWait, IsFoundByTheOutputAlone) {
           "fork_open",   "fork_late",     "fork_old",         "fork_poll",    "fork_thread",
           "fork_moves",  "fork_priority", "fork_blocking",    "fork_diverge", "fork_capture",
           "fork_memory", "fork_free",     "fork_again",       "fork_given",   "fork_waits",
-          "exit_forked"}) {
+          "fork_legacy", "fork_trailing", "exit_forked"}) {
         const Case &c = CaseOf(name);
         Outcome plain = RunCase(c, {});
         Setting setting;

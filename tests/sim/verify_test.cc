@@ -111,6 +111,8 @@ TEST(Verify, EveryGraphOfTheseIsVerifiedAndEqual) {
                              "fork_moves",
                              "fork_priority",
                              "fork_blocking",
+                             "fork_legacy",
+                             "fork_trailing",
                              "fork_diverge",
                              "fork_capture",
                              "fork_memory",

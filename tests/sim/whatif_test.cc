@@ -222,7 +222,8 @@ TEST(WhatIf, ForksEqualTheRun) {
     };
     for (const char *name :
          {"fork_layers", "fork_events", "fork_wait_stream", "fork_two", "fork_nested", "fork_open",
-          "fork_late", "fork_old", "fork_moves", "fork_blocking", "fork_diverge", "fork_again"}) {
+          "fork_late", "fork_old", "fork_moves", "fork_blocking", "fork_diverge", "fork_again",
+          "fork_legacy", "fork_trailing"}) {
         SCOPED_TRACE(name);
         std::string path = NewPath(), none = NewPath();
         Outcome recorded = RunWith(CaseOf(name), {{"CUSPLICE_RECORD", path}});

@@ -397,7 +397,8 @@ TEST(Sizes, SlowHostThatWaitsForTheGpuGetsSmallSegments) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     Sizes segments = SegmentsWithWaits(program, 7000, 300, 20, [](unsigned) { return kIssuing; });
     EXPECT_EQ(std::accumulate(segments.begin(), segments.end(), 0u), 300u);
-    EXPECT_EQ(Largest(segments), 8u) << "62.5 us at 7 us an op";
+    EXPECT_LT(Largest(segments), 16u)
+        << "62.5 us at 7 us an op: 8 ops, and less than twice that stays";
     // And larger ones again for what is learned once the GPU is the faster side.
     SegmentsWithWaits(program, 7000, 300, 8, [](unsigned) { return kIssuing / 2 - 1; });
     cus_plan_clear(&program.plan);
@@ -411,13 +412,31 @@ TEST(Sizes, SlowHostThatWaitsSeldomOrShortlyKeepsItsSegments) {
     };
     EXPECT_EQ(largest([](unsigned) { return kIssuing / 2 - 1; }), 64u);
     EXPECT_EQ(largest([](unsigned step) { return step % 2 ? kIssuing : 0; }), 64u);
-    EXPECT_EQ(largest([](unsigned step) { return step % 4 ? kIssuing : 0; }), 8u);
+    EXPECT_LT(largest([](unsigned step) { return step % 4 ? kIssuing : 0; }), 16u);
 }
 
 TEST(Sizes, FastHostThatWaitsForTheGpuKeepsItsSegments) {
     Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
     ExpectFewestInTime(SegmentsWithWaits(program, 100, 1000, 20, [](unsigned) { return 1000000; }),
                        1000, 100);
+}
+
+// Neither a small build quota is a reason to form segments anew, nor a few ops too many.
+TEST(Sizes, SegmentsThatAreFilledSoonStayWhereTheHostWaits) {
+    Program program({2, 16, 16, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
+    auto ids = [&program] {
+        std::set<uint32_t> found;
+        for (const cus_segment *s = program.plan.view.segments; s; s = s->next)
+            found.insert(s->id);
+        return found;
+    };
+    SegmentsWithWaits(program, 1500, 300, 10, [](unsigned) { return 0; });
+    std::set<uint32_t> before = ids();
+    program.plan.view.build_quota = 4;
+    SegmentsWithWaits(program, 1500, 300, 20, [](unsigned) { return kIssuing; });
+    EXPECT_EQ(ids(), before);
+    EXPECT_GT(before.size(), 10u);
+    EXPECT_TRUE(program.plan.late);
 }
 
 // Two waits behind one step are one: the second one says nothing.
