@@ -40,7 +40,8 @@ static struct {
     struct whatif_played *out;
     struct ready *kinds;
     struct event *events;
-    uint32_t n_captures; /* open, of the program */
+    uint32_t n_captures;          /* open, of the program */
+    const struct cst_call *waits; /* the end of a step behind which its thread waits */
     bool drained, asks_library;
 } here;
 
@@ -484,8 +485,12 @@ void whatif_events_call(uint32_t *context, const struct cst_call *call) {
         break;
     case CST_CALL_STEP_END:
         cus_engine_step_end(ref);
+        here.waits = call;
         break;
     case CST_CALL_WAITED:
+        if (here.waits && here.waits->head.thread == call->head.thread && !strstr(name, "Query"))
+            cus_engine_wait_took(ref, call->head.ns - here.waits->head.ns);
+        here.waits = NULL;
         cus_engine_take_error(ref, cause_of(name));
         break;
     case CST_CALL_BREAK:
@@ -567,6 +572,7 @@ void whatif_events_call(uint32_t *context, const struct cst_call *call) {
 void whatif_events_start(const struct cst_trace *trace, struct whatif_played *out) {
     here.trace = trace;
     here.out = out;
+    here.waits = NULL;
     here.kinds = whatif_need(calloc(trace->n_kinds + 1, sizeof *here.kinds));
     here.asks_library = cus_engine_asks_library();
 }

@@ -365,6 +365,30 @@ TEST(Player, SizesFollowThePaceOfTheRecording) {
     EXPECT_GT(launches[1], launches[0]);
 }
 
+// Where the recorded program waits for the GPU for long, a slow host gets small graphs.
+TEST(Player, SizesFollowTheWaitsOfTheRecording) {
+    auto launches = [](uint64_t wait_ns, const char *api) {
+        Program program;
+        uint32_t stream = program.Stream();
+        auto kernels = Kernels(program, 60);
+        for (int step = 0; step < 40; step++) {
+            for (uint32_t kernel : kernels) {
+                program.Launch(kernel, stream);
+                program.Wait(8000);
+            }
+            program.Call(CST_CALL_FLUSH, stream, 0, api, CST_SCOPE_T);
+            program.Call(CST_CALL_STEP_END, stream, 0, api);
+            program.Wait(wait_ns);
+            program.Call(CST_CALL_WAITED, stream, 0, api);
+        }
+        return Play(program, {{"segment_first", "4"}, {"segment_max", "1024"}, {"hold_us", "1000"}})
+            .counters.graph_launches;
+    };
+    uint64_t few = launches(1000, "cuStreamSynchronize");
+    EXPECT_GT(launches(400000, "cuStreamSynchronize"), few + few / 4);
+    EXPECT_EQ(launches(400000, "cuStreamQuery"), few) << "a program that asks does not wait";
+}
+
 // 3000 launches a step, a graph of `nodes` built in `us` behind each step that `built` names.
 using Built = std::map<int, std::vector<std::pair<uint32_t, uint32_t>>>;
 uint64_t InGraphs(const Built &built) {
