@@ -196,7 +196,27 @@ TEST_F(Uploads, OfOtherSizesAndToOddPlacesCutTheSegment) {
         EXPECT_FALSE(StepWith(7, 8));
         EXPECT_FALSE(StepWith(7, 3));
         EXPECT_FALSE(StepWith(7, 4, kDevice + 2)) << "a memset must be aligned";
+        static uint32_t pageable;
+        EXPECT_FALSE(StepWith(7, 4, (uintptr_t)&pageable)) << "no device memory";
     }
+}
+
+// Nor is the program's memory read, once nothing is deferred.
+TEST_F(Uploads, AreNotLookedAtOnceNothingIsDeferred) {
+    StepWith(7, 4);
+    static int asked;
+    asked = 0;
+    driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids, void **values,
+                                               CUdeviceptr address) {
+        asked++;
+        return PointerGetAttributes(n, ids, values, address);
+    };
+    StepWith(7, 4);
+    EXPECT_GT(asked, 0);
+    cus_engine_defer_off("a test");
+    asked = 0;
+    StepWith(7, 4);
+    EXPECT_EQ(asked, 0);
 }
 
 // What was deferred is issued as the memset that it is.
@@ -235,6 +255,31 @@ class AccessiblePageableMemory : public Uploads {
 
 // A kernel may write to the source: the driver may read it later than at the call.
 TEST_F(AccessiblePageableMemory, IsLeftToTheDriver) {
+    for (uint32_t value = 1; value < 12; value++)
+        EXPECT_FALSE(StepWith(value, 4));
+}
+
+// A driver that does not say is taken for one whose kernels access it.
+TEST_F(Uploads, AreLeftToADriverThatDoesNotSayWhatKernelsAccess) {
+    driver().table.cuDeviceGetAttribute = nullptr;
+    for (uint32_t value = 1; value < 12; value++)
+        EXPECT_FALSE(StepWith(value, 4));
+}
+
+TEST_F(Uploads, AreLeftToADriverThatFailsToSayWhatKernelsAccess) {
+    driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute, CUdevice) {
+        *value = 0;
+        return CUDA_ERROR_INVALID_VALUE;
+    };
+    for (uint32_t value = 1; value < 12; value++)
+        EXPECT_FALSE(StepWith(value, 4));
+}
+
+TEST_F(Uploads, AreLeftToADriverThatDoesNotSayWhichDeviceIsTheirs) {
+    driver().table.cuCtxGetDevice = [](CUdevice *device) {
+        *device = 0;
+        return CUDA_ERROR_INVALID_CONTEXT;
+    };
     for (uint32_t value = 1; value < 12; value++)
         EXPECT_FALSE(StepWith(value, 4));
 }
