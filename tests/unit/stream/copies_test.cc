@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 
 namespace {
 
@@ -12,9 +14,27 @@ const char *const kForms[] = {"any", "device to device", "host to device", "devi
 static_assert(CUS_COPY_ANY == 0 && CUS_COPY_DTOD == 1 && CUS_COPY_HTOD == 2 && CUS_COPY_DTOH == 3,
               "kForms is in their order");
 
-// As nodes.h, and the driver says that it knows nothing of pageable memory.
+const uint64_t kPool = 0x60000, kHuge = 1ull << 40, kHugeBytes = 1ull << 34;
+uint64_t widest; // of the copies that the driver was asked for
+
+// As nodes.h. The driver says that it knows nothing of pageable memory, that the memory at kPool is
+// of a pool, and that there is much memory at kHuge.
 CUresult Attributes(unsigned n, CUpointer_attribute *ids, void **values, CUdeviceptr address) {
-    return address >= kPageable ? CUDA_SUCCESS : PointerGetAttributes(n, ids, values, address);
+    bool pool = address - kPool < 0x1000, huge = address - kHuge < kHugeBytes;
+    if (!pool && !huge && address >= kPageable)
+        return CUDA_SUCCESS;
+    CUresult result = PointerGetAttributes(n, ids, values, pool || huge ? kDevice : address);
+    for (unsigned i = 0; i < n && (pool || huge); i++) {
+        if (ids[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+            *(CUdeviceptr *)values[i] = pool ? kPool : kHuge;
+        if (ids[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE && huge)
+            *(size_t *)values[i] = kHugeBytes;
+        if (ids[i] == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE && pool)
+            *(CUmemoryPool *)values[i] = (CUmemoryPool)0x700;
+        if (ids[i] == CU_POINTER_ATTRIBUTE_CONTEXT && pool)
+            *(CUcontext *)values[i] = nullptr;
+    }
+    return result;
 }
 
 class Copies : public Nodes {
@@ -35,11 +55,12 @@ class Copies : public Nodes {
 };
 
 bool IsDevice(uint64_t address) {
-    return address == kDevice || address == kVirtual;
+    return address == kDevice || address == kVirtual || address == kPool;
 }
 
 TEST_F(Copies, AreOpsBetweenMemoryOfTheKindsThatTheirFormNames) {
-    const uint64_t places[] = {kDevice, kVirtual, kPinned, kOtherPinned, kManaged, kPageable};
+    const uint64_t places[] = {kDevice,      kVirtual, kPool,    kPinned,
+                               kOtherPinned, kManaged, kPageable};
     for (unsigned form = CUS_COPY_ANY; form <= CUS_COPY_DTOH; form++)
         for (uint64_t dst : places)
             for (uint64_t src : places) {
@@ -65,6 +86,25 @@ TEST_F(Copies, AreOpsBetweenMemoryOfTheKindsThatTheirFormNames) {
                 EXPECT_EQ(Counters().steps - steps, waits ? 16u : 8u);
             }
     fake::ExpectBalance();
+}
+
+// A length of 5 GiB is one of 1 GiB in 32 bits.
+TEST_F(Copies, OfMoreThan4GiBAreWhole) {
+    cus_driver &t = driver().table;
+    t.cuMemcpyAsync = [](CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+        widest = std::max<uint64_t>(widest, bytes);
+        return fake::Copy(dst, src, bytes, stream);
+    };
+    widest = 0;
+    const uint64_t gib = 1ull << 30;
+    auto copy = [&](uint64_t bytes) { return Memcpy(kHuge, kHuge, bytes); };
+    EXPECT_TRUE(Deferred([&] { return copy(5 * gib); }));
+    EXPECT_EQ(widest, 5 * gib) << "as it was captured";
+    for (int i = 0; i < 4; i++)
+        Launch(i);
+    EXPECT_EQ(copy(9 * gib), CUDA_SUCCESS);
+    cus_engine_flush(CUS_SCOPE_P, nullptr, CUS_CAUSE_UNKNOWN_API);
+    EXPECT_EQ(widest, 9 * gib) << "as it was flushed";
 }
 
 } // namespace

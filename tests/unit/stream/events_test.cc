@@ -127,6 +127,29 @@ TEST_F(Events, WhoSeesAnEventSeesItRecorded) {
     fake::ExpectBalance();
 }
 
+// Each of them may be needed later: to capture the record, to issue it, and to give its node
+// another event.
+TEST_F(Events, ARecordIsNoOpWhereTheDriverLacksACallThatItNeeds) {
+    const std::pair<const char *, std::function<void(cus_driver &)>> lacks[] = {
+        {"nothing", [](cus_driver &) {}},
+        {"cuEventRecord", [](cus_driver &t) { t.cuEventRecord = nullptr; }},
+        {"cuEventRecordWithFlags", [](cus_driver &t) { t.cuEventRecordWithFlags = nullptr; }},
+        {"cuGraphExecEventRecordNodeSetEvent",
+         [](cus_driver &t) { t.cuGraphExecEventRecordNodeSetEvent = nullptr; }},
+    };
+    for (const auto &[what, lack] : lacks) {
+        SCOPED_TRACE(what);
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        fake::TableOfEvents();
+        lack(driver().table);
+        Learn();
+        Begin(Event(0));
+        EXPECT_EQ(Issued(), &lack == &lacks[0].second ? 0u : 3u);
+        Sync();
+    }
+    fake::TableOfEvents();
+}
+
 TEST_F(Events, ARecordIsANodeOfTheGraph) {
     Learn();
     cus_counters before = Counters();

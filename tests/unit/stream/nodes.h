@@ -99,6 +99,9 @@ inline CUresult AsNode(CUgraphExec exec, CUgraphNode node, CUfunction f, size_t 
 inline CUresult Fill16(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream) {
     return fake::AsLaunch(fake::FillFunction(), n, dst, value, stream);
 }
+inline CUresult Fill32(CUdeviceptr dst, unsigned value, size_t n, CUstream stream) {
+    return fake::AsLaunch(fake::FillFunction(), n, dst, value, stream);
+}
 inline CUresult CopyIn(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream) {
     return fake::AsLaunch(fake::CopyFunction(), bytes, dst, (uint32_t)(uintptr_t)src, stream);
 }
@@ -106,7 +109,8 @@ inline CUresult CopyIn(CUdeviceptr dst, const void *src, size_t bytes, CUstream 
 inline const char *const kRules =
     "[rules]\neager = lib:libeager*\nnever_defer = lib:libspin.so\n"
     "eager = api:cuMemcpyDtoDAsync\ngraph = api:cuMemsetD16Async_ptsz\n"
-    "eager = api:cuMemsetD16Async\nnever_defer = api:cuMemcpyHtoD*\n";
+    "eager = api:cuMemsetD16Async\nnever_defer = api:cuMemcpyHtoD*\n"
+    "never_defer = api:cuMemsetD32Async\n";
 
 class Nodes : public fake::ProgramTest {
   protected:
@@ -208,15 +212,15 @@ class Nodes : public fake::ProgramTest {
         return cus_engine_copy(&copy);
     }
 
-    CUresult Memset(uint64_t dst, size_t width, size_t height) {
+    CUresult Memset(uint64_t dst, size_t width, size_t height, uint32_t elem = 1) {
         cus_memset memset = {};
         memset.stream = {stream_, CUS_ABI_LEGACY};
         memset.dst = dst;
         memset.value = 7;
-        memset.elem = 1;
+        memset.elem = elem;
         memset.width = width;
         memset.height = height;
-        memset.real = (void *)fake::Fill;
+        memset.real = elem == 4 ? (void *)Fill32 : (void *)fake::Fill;
         return cus_engine_memset(&memset);
     }
 

@@ -248,8 +248,10 @@ TEST_F(Nodes, CopyThatIsNeverDeferredComesBehindEverything) {
     };
     EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kPinned, 64, CUS_COPY_HTOD); }), 2u);
     EXPECT_EQ(driver().journal[0], Line("k0", 100, 0));
+    EXPECT_EQ(other_thread([&] { return Memset(kDevice, 16, 1, 4); }), 2u);
     // Of memory that nobody knows, which is no op at all; and by a rule that is about speed alone.
     EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kPageable, 64, CUS_COPY_HTOD); }), 2u);
+    EXPECT_EQ(other_thread([&] { return Memset(kManaged, 16, 1, 4); }), 2u);
     EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kDevice + 64, 64, CUS_COPY_DTOD); }), 1u);
 }
 

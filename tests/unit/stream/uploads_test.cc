@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string>
 
+#include "shim/base/clock.h"
+
 using fake::Counters;
 using fake::driver;
 
@@ -247,6 +249,27 @@ TEST_F(Uploads, ACopyToPageableMemoryEndsTheStep) {
     EXPECT_EQ(driver().calls["download"], 12);
     EXPECT_GT(Counters().in_graphs, 12u * 8 / 3);
     fake::ExpectBalance();
+}
+
+// The driver judges them; nothing is read in its place.
+TEST_F(Uploads, FromNowhereAreLeftToTheDriver) {
+    cus_copy copy = {};
+    copy.form = CUS_COPY_HTOD;
+    copy.stream = {stream_, CUS_ABI_LEGACY};
+    copy.dst = kDevice;
+    copy.bytes = 4;
+    decltype(cus_driver::cuMemcpyHtoDAsync_v2) real =
+        [](CUdeviceptr, const void *, size_t, CUstream) { return CUDA_ERROR_INVALID_VALUE; };
+    copy.real = reinterpret_cast<void *>(real);
+    Launch(0);
+    EXPECT_EQ(cus_engine_copy(&copy), CUDA_ERROR_INVALID_VALUE);
+    copy.src = 0xffff; // the last address at which there is no memory
+    EXPECT_EQ(cus_engine_copy(&copy), CUDA_ERROR_INVALID_VALUE);
+    // A tool that plays a trace has addresses of another process.
+    copy.src = 1ull << 46;
+    cus_virtual.on = true;
+    EXPECT_EQ(cus_engine_copy(&copy), CUDA_ERROR_INVALID_VALUE);
+    cus_virtual.on = false;
 }
 
 class AccessiblePageableMemory : public Uploads {

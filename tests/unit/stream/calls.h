@@ -1,0 +1,29 @@
+/* Asks whether a call is of a kind, and lets a test be a thread that builds. */
+#ifndef CUSPLICE_TESTS_UNIT_STREAM_CALLS_H
+#define CUSPLICE_TESTS_UNIT_STREAM_CALLS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "shim/plan/op.h"
+#include "shim/stream/engine.h"
+
+struct call_asked {
+    enum cus_op_type type;
+    enum cus_abi abi;
+    CUcontext of_event; /* of a record's */
+    uint8_t branch, from;
+    uint16_t back;
+    uint8_t goes_on;
+};
+/* cus_call_is of this call on an engine of `context`. */
+bool call_is(const struct cus_kind *kind, const struct call_asked *asked, CUcontext context);
+/* No other thread can build in between. */
+void builds_begin(void);
+void builds_end(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
