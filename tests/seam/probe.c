@@ -248,6 +248,11 @@ static void kinds(void) {
     /* A stream argument that lies on the stack. */
     CALL(cuMemcpyBatchAsync_v2, (word)1, (word)2, (word)3, (word)4, (word)5, (word)6, (word)7,
          (word)0x52);
+    CALL(cuMemAlloc_v2, &given, (word)64);
+    CALL(cuStreamCopyAttributes, (word)0x51, (word)0x52);
+    CALL(cuLibraryGetModule, made, (word)0x3);
+    CALL(cuModuleEnumerateFunctions, made, (word)4, (word)0x3);
+    CALL(cuGraphicsMapResources, (word)1, made, (word)0x51); /* ends deferring */
 }
 
 /* Events 0x777. may be deferred (fake_engine.c). */
