@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
+#include <algorithm>
+#include <cstring>
+#include <vector>
 
 namespace {
 
@@ -60,6 +62,107 @@ TEST(CallIs, OfTheFormsThatTheSameRuleDecidesOn) {
                 EXPECT_EQ(call_is(&kind, &asked, kContext), (abis & (1u << abi)) != 0)
                     << type << " " << abis << " " << abi;
             }
+}
+
+// ---- launches ----
+
+CUfunction F() {
+    return (CUfunction)0xf;
+}
+
+cus_kind LaunchKind(std::vector<cus_attr> attrs, bool cooperative) {
+    cus_kind kind = {};
+    kind.handle = F();
+    kind.type = CUS_OP_LAUNCH;
+    kind.cooperative = cooperative;
+    kind.n_attrs = (uint16_t)attrs.size();
+    std::copy(attrs.begin(), attrs.end(), kind.attrs);
+    return kind;
+}
+
+bool IsForm(const cus_kind &kind, cus_launch_form form) {
+    cus_launch launch = {};
+    launch.f = F();
+    launch.form = form;
+    return launch_is(&kind, &launch);
+}
+
+bool IsWith(const cus_kind &kind, const std::vector<CUlaunchAttribute> &attrs) {
+    cus_launch launch = {};
+    launch.f = F();
+    launch.form = CUS_LAUNCH_EX;
+    launch.attrs = attrs.data();
+    launch.n_attrs = (uint32_t)attrs.size();
+    return launch_is(&kind, &launch);
+}
+
+// Bytes of the value that the id does not define are 0xee.
+CUlaunchAttribute Attribute(unsigned id, const std::vector<uint8_t> &value) {
+    CUlaunchAttribute made;
+    memset(&made, 0xee, sizeof made);
+    made.id = (CUlaunchAttributeID)id;
+    memcpy(&made.value, value.data(), value.size());
+    return made;
+}
+
+cus_attr Kept(unsigned id, const std::vector<uint8_t> &value) {
+    cus_attr made = {};
+    made.id = id;
+    made.bytes = (uint32_t)value.size();
+    memcpy(made.value, value.data(), value.size());
+    return made;
+}
+
+TEST(CallIs, ALaunchOfTheSameFunctionInTheSameForm) {
+    const cus_kind plain = LaunchKind({}, false), cooperative = LaunchKind({}, true);
+    EXPECT_TRUE(IsForm(plain, CUS_LAUNCH_PLAIN));
+    EXPECT_FALSE(IsForm(plain, CUS_LAUNCH_COOPERATIVE));
+    EXPECT_TRUE(IsForm(plain, CUS_LAUNCH_EX)) << "without attributes it is a plain one";
+    EXPECT_FALSE(IsForm(cooperative, CUS_LAUNCH_PLAIN));
+    EXPECT_TRUE(IsForm(cooperative, CUS_LAUNCH_COOPERATIVE));
+    EXPECT_FALSE(IsForm(cooperative, CUS_LAUNCH_EX));
+    cus_kind other = plain;
+    other.handle = (void *)0xe;
+    EXPECT_FALSE(IsForm(other, CUS_LAUNCH_PLAIN));
+    other = plain;
+    other.type = CUS_OP_MEMSET;
+    EXPECT_FALSE(IsForm(other, CUS_LAUNCH_PLAIN));
+    const cus_kind with = LaunchKind({Kept(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, {1, 0, 0, 0})}, true);
+    for (cus_launch_form form : {CUS_LAUNCH_PLAIN, CUS_LAUNCH_COOPERATIVE, CUS_LAUNCH_EX})
+        EXPECT_FALSE(IsForm(with, form)) << form;
+    EXPECT_TRUE(IsWith(with, {Attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, {1, 0, 0, 0})}));
+}
+
+TEST(CallIs, ALaunchWithTheSameAttributes) {
+    const unsigned cluster = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                   map = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP;
+    const std::vector<uint8_t> size = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, domains = {1, 2};
+    cus_kind kind = LaunchKind({Kept(cluster, size), Kept(map, domains)}, false);
+    const CUlaunchAttribute one = Attribute(cluster, size), two = Attribute(map, domains),
+                            ignored = Attribute(CU_LAUNCH_ATTRIBUTE_IGNORE, {});
+    EXPECT_TRUE(IsWith(kind, {one, two})) << "what is behind the value does not count";
+    EXPECT_TRUE(IsWith(kind, {ignored, one, ignored, two, ignored}));
+    EXPECT_FALSE(IsWith(kind, {one})) << "one less";
+    EXPECT_FALSE(IsWith(kind, {two, one})) << "in another order";
+    EXPECT_FALSE(IsWith(kind, {one, two, two})) << "one more";
+    EXPECT_FALSE(IsWith(kind, {one, Attribute(cluster, domains)})) << "another id";
+    for (size_t byte = 0; byte < size.size(); byte++) {
+        std::vector<uint8_t> changed = size;
+        changed[byte]++;
+        EXPECT_FALSE(IsWith(kind, {Attribute(cluster, changed), two})) << byte;
+    }
+    for (size_t byte = 0; byte < domains.size(); byte++) {
+        std::vector<uint8_t> changed = domains;
+        changed[byte]++;
+        EXPECT_FALSE(IsWith(kind, {one, Attribute(map, changed)})) << byte;
+    }
+    kind.n_attrs = 1; // the second one is still there, and counts no more
+    EXPECT_FALSE(IsWith(kind, {one, two}));
+    cus_launch none = {};
+    none.f = F();
+    none.form = CUS_LAUNCH_EX;
+    none.n_attrs = 1;
+    EXPECT_FALSE(launch_is(&kind, &none)) << "the driver refuses it";
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-/* Asks whether a call is of a kind, and lets a test be a thread that builds. */
+/* Asks whether a call is of a kind and what memory is, and lets a test be a thread that builds. */
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_CALLS_H
 #define CUSPLICE_TESTS_UNIT_STREAM_CALLS_H
 
@@ -18,6 +18,22 @@ struct call_asked {
 };
 /* cus_call_is of this call on an engine of `context`. */
 bool call_is(const struct cus_kind *kind, const struct call_asked *asked, CUcontext context);
+/* cus_kinds_is_launch. */
+bool launch_is(const struct cus_kind *kind, const struct cus_launch *launch);
+
+/* enum cus_family of shim/stream/ranges.h, and its functions. */
+enum memory {
+    MEMORY_UNKNOWN,
+    MEMORY_DEVICE,
+    MEMORY_POOL,
+    MEMORY_VIRTUAL,
+    MEMORY_HOST,
+    MEMORY_PAGEABLE
+};
+enum memory memory_at(uint64_t address, uint64_t bytes);
+void memory_forget(void);
+bool memory_forget_at(uint64_t address);
+
 /* No other thread can build in between. */
 void builds_begin(void);
 void builds_end(void);
