@@ -24,12 +24,11 @@ static uint8_t form_of(const struct cus_memset *m) {
     return m->two_d ? CUS_MEMSET_2D : 0;
 }
 
-/* Bytes from the first to the last one that the memset writes. 0: the driver refuses the memset, or
- * might (HAZARDS A14). */
+/* Bytes from the first to the last one that the memset writes, which are some (cus_pass_empty). 0:
+ * the driver refuses the memset, or might (HAZARDS A14). */
 static uint64_t reach_of(const struct cus_memset *m) {
     uint64_t row, rows, reach;
-    if (!m->width || !m->height || m->dst % m->elem ||
-        __builtin_mul_overflow(m->width, (uint64_t)m->elem, &row))
+    if (m->dst % m->elem || __builtin_mul_overflow(m->width, (uint64_t)m->elem, &row))
         return 0;
     if (!m->two_d)
         return row;
