@@ -14,7 +14,7 @@ from clang.cindex import TypeKind as T
 SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "&": "|",
          "|": "&", "^": "|", "<<": ">>", ">>": "<<", "&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "|=": "&=", "&=": "|="}
 LOGICAL = ("&&", "||")
-ALWAYS = re.compile(r"CUS_(HAZARD|PAYS)\(\w+\)")  # true in the library: leaving it out changes nothing
+ALWAYS = re.compile(r"!?CUS_(HAZARD|PAYS)\(\w+\)")  # true in the library: leaving it out of an && or, negated, of an || changes nothing
 WORDS = {K.IF_STMT: "if", K.FOR_STMT: "for", K.WHILE_STMT: "while", K.DO_STMT: "do", K.SWITCH_STMT: "switch"}
 INTEGERS = (T.BOOL, T.CHAR_U, T.UCHAR, T.USHORT, T.UINT, T.ULONG, T.ULONGLONG, T.CHAR_S, T.SCHAR, T.SHORT, T.INT, T.LONG, T.LONGLONG, T.ENUM)
 HEAD = """extern unsigned cus_mutant;
@@ -143,9 +143,10 @@ class Finder:
         while inner.kind == K.PAREN_EXPR and not self.of_macro(inner):
             inner = self.bare(list(inner.get_children())[0])
         if self.operator(inner) not in LOGICAL:
-            if neutral:
-                if not ALWAYS.fullmatch(self.of(inner)):
-                    self.add(cursor, "(CUS_MUTANT(%d) || (", "))", "true")
+            if ALWAYS.fullmatch(self.of(inner)) and neutral != self.of(inner).startswith("!"):
+                pass
+            elif neutral:
+                self.add(cursor, "(CUS_MUTANT(%d) || (", "))", "true")
             else:
                 self.add(cursor, "(!CUS_MUTANT(%d) && (", "))", "false")
         self.expression(cursor, asked=True)
