@@ -158,19 +158,17 @@ static struct cus_kind *record_kind(struct cus_engine *engine, const struct cus_
  * it. */
 static const uint8_t *packed_params(const struct cus_launch *launch, uint32_t bytes) {
     const uint8_t *buffer = NULL;
-    size_t size = 0;
-    bool sized = false;
+    size_t size = SIZE_MAX;
     for (void **at = launch->extra; at[0] != CU_LAUNCH_PARAM_END; at += 2) {
         if (at[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
             buffer = at[1];
-        else if (at[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+        else if (at[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
             size = *(size_t *)at[1];
-            sized = true;
-        } else
+        else
             return NULL;
     }
     /* The driver refuses a size that includes padding after the last argument. */
-    return sized && size == bytes ? buffer : NULL;
+    return size == bytes ? buffer : NULL;
 }
 
 /* Fills the op. False: its params do not fit the layout of the kind. */

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
 using fake::Counters;
 using fake::driver;
@@ -174,25 +175,27 @@ class Nodes : public fake::ProgramTest {
         cus_engine_memory_gone();
     }
 
-    CUresult LaunchWith(int i, CUlaunchAttributeID id, bool attributes = true) {
+    // `n`: so many attributes of this id.
+    CUresult LaunchWith(int i, CUlaunchAttributeID id, bool attributes = true, unsigned n = 1) {
         uint64_t a = 1;
         uint32_t b = 2;
         void *params[2] = {&a, &b};
-        CUlaunchAttribute attribute = {};
-        attribute.id = id;
+        std::vector<CUlaunchAttribute> attribute(n);
+        for (CUlaunchAttribute &each : attribute)
+            each.id = id;
         CUlaunchConfig config = {};
         config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY =
             config.blockDimZ = 1;
         config.hStream = stream_;
-        config.attrs = attributes ? &attribute : nullptr;
-        config.numAttrs = 1;
+        config.attrs = attributes ? attribute.data() : nullptr;
+        config.numAttrs = n;
         cus_launch launch = {};
         launch.form = CUS_LAUNCH_EX;
         launch.stream = {stream_, CUS_ABI_LEGACY};
         launch.f = functions_[i];
         const uint32_t dims[7] = {1, 1, 1, 1, 1, 1, 0};
         memcpy(launch.dims, dims, sizeof dims);
-        launch.n_attrs = 1;
+        launch.n_attrs = n;
         launch.attrs = config.attrs;
         launch.params = params;
         launch.config = &config;

@@ -7,6 +7,10 @@
 #include <functional>
 #include <thread>
 
+extern "C" {
+#include "shim/plan/op.h"
+}
+
 namespace {
 
 // ---- which ops ----
@@ -146,12 +150,13 @@ TEST_F(Nodes, ThousandsOfAllocationsAreAskedAboutOnceEach) {
     cus_engine_memory_gone();
 }
 
+CUresult KeepsAttribute(CUgraphNode, CUlaunchAttributeID, CUlaunchAttributeValue *value) {
+    memset(value, 0, sizeof *value);
+    return CUDA_SUCCESS;
+}
+
 TEST_F(Nodes, LaunchWithAnAttributeOfTheMomentIsNoOp) {
-    driver().table.cuGraphKernelNodeGetAttribute = [](CUgraphNode, CUlaunchAttributeID,
-                                                      CUlaunchAttributeValue *value) {
-        memset(value, 0, sizeof *value);
-        return CUDA_SUCCESS;
-    };
+    driver().table.cuGraphKernelNodeGetAttribute = KeepsAttribute;
     EXPECT_TRUE(Deferred(
         [&] { return LaunchWith(11, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE); }));
     for (CUlaunchAttributeID id :
@@ -163,6 +168,15 @@ TEST_F(Nodes, LaunchWithAnAttributeOfTheMomentIsNoOp) {
 
 // One attribute, and nowhere to read it: what that means is for the driver to say. Also where the
 // same launch with one is what is expected.
+// A configuration without attributes need not say where they are.
+TEST_F(Nodes, LaunchWithUpToAsManyAttributesAsAKindHasIsAnOp) {
+    const CUlaunchAttributeID id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+    driver().table.cuGraphKernelNodeGetAttribute = KeepsAttribute;
+    EXPECT_TRUE(Deferred([&] { return LaunchWith(11, id, false, 0); }));
+    EXPECT_TRUE(Deferred([&] { return LaunchWith(10, id, true, CUS_KIND_ATTRS); }));
+    EXPECT_FALSE(Deferred([&] { return LaunchWith(9, id, true, CUS_KIND_ATTRS + 1); }));
+}
+
 TEST_F(Nodes, LaunchWithAttributesNowhereIsTheDrivers) {
     EXPECT_FALSE(Deferred([&] { return LaunchWith(10, CU_LAUNCH_ATTRIBUTE_IGNORE, false); }));
     for (int step = 0; step < 6; step++) {

@@ -271,6 +271,12 @@ TEST_F(Ranges, OfOneContextSayNothingOfAnother) {
         current = context;
         EXPECT_EQ(memory_at(0x1000, 8), MEMORY_HOST);
     }
+    asked = 0;
+    for (CUcontext context : {kContext, kOther}) {
+        current = context;
+        EXPECT_EQ(memory_at(0x1000, 8), MEMORY_HOST);
+    }
+    EXPECT_EQ(asked, 0) << "one context's range is not another one's";
     told.clear();
     EXPECT_FALSE(memory_forget_at(0x2000)) << "none is there";
     EXPECT_EQ(memory_at(0x1000, 8), MEMORY_HOST);
@@ -313,6 +319,9 @@ TEST_F(Ranges, ThatOverlapReplaceWhatWasKnown) {
     asked = 0;
     EXPECT_EQ(memory_at(0x1000, 0x3000), MEMORY_VIRTUAL);
     EXPECT_EQ(asked, 0);
+    memory_forget();
+    EXPECT_EQ(memory_at(0x1000, 0x1000), MEMORY_VIRTUAL);
+    EXPECT_EQ(asked, 2) << "nothing behind its end";
     for (bool below : {true, false}) {
         memory_forget();
         uint64_t old = below ? 0x1000 : 0x3000;
