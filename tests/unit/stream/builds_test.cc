@@ -6,7 +6,9 @@
 
 #include <functional>
 #include <future>
+#include <initializer_list>
 #include <thread>
+#include <vector>
 
 using fake::driver;
 
@@ -33,6 +35,19 @@ class Builds : public fake::ProgramTest {
         EXPECT_EQ(driver().journal.size(), size_t{kOps});
         return deferred;
     }
+    static void WhileAnotherThreadBuilds(const std::function<void()> &call) {
+        std::promise<void> began, over;
+        std::thread other([&] {
+            builds_begin();
+            began.set_value();
+            over.get_future().wait();
+            builds_end();
+        });
+        began.get_future().wait();
+        call();
+        over.set_value();
+        other.join();
+    }
     int Built() { return driver().calls["cuGraphInstantiateWithFlags"]; }
 };
 
@@ -50,20 +65,37 @@ TEST_F(Builds, OpsAreDeferredSegmentBySegmentAsTheQuotaAllows) {
 TEST_F(Builds, NothingIsDeferredForAGraphWhileAnotherThreadBuilds) {
     EXPECT_EQ(Deferred(), 0);
     EXPECT_EQ(Deferred(), 0);
-    std::promise<void> began, over;
-    std::thread other([&] {
-        builds_begin();
-        began.set_value();
-        over.get_future().wait();
-        builds_end();
-    });
-    began.get_future().wait();
-    EXPECT_EQ(Deferred(), 0);
+    WhileAnotherThreadBuilds([&] { EXPECT_EQ(Deferred(), 0); });
     EXPECT_EQ(Built(), 0);
-    over.set_value();
-    other.join();
     EXPECT_EQ(Deferred(), 3);
     EXPECT_EQ(Built(), 1);
+    fake::ExpectBalance();
+}
+
+// Two steps that begin alike: where they part, the deferred ops go on as the second one's segment
+// if its graph may be built.
+TEST_F(Builds, OpsGoOnAsAnotherSegmentOnlyIfItsGraphMayBeBuilt) {
+    auto issued_by = [&](std::initializer_list<int> launches) {
+        std::vector<size_t> issued;
+        driver().journal.clear();
+        for (int i : launches) {
+            EXPECT_EQ(Launch(i), CUDA_SUCCESS);
+            issued.push_back(driver().journal.size());
+        }
+        Sync();
+        return issued;
+    };
+    using Counts = std::vector<size_t>;
+    for (int step = 0; step < 6; step++)
+        issued_by({0, 1, 2, 3});
+    EXPECT_EQ(Built(), 1);
+    const Counts parts = {0, 0, 3, 4}, whole = {0, 0, 0, 4};
+    EXPECT_EQ(issued_by({0, 1, 8, 9}), parts);
+    EXPECT_EQ(issued_by({0, 1, 8, 9}), parts);
+    WhileAnotherThreadBuilds([&] { EXPECT_EQ(issued_by({0, 1, 8, 9}), parts); });
+    EXPECT_EQ(Built(), 1);
+    EXPECT_EQ(issued_by({0, 1, 8, 9}), whole);
+    EXPECT_EQ(Built(), 2);
     fake::ExpectBalance();
 }
 
