@@ -65,7 +65,11 @@ TEST_F(Builds, OpsAreDeferredSegmentBySegmentAsTheQuotaAllows) {
 TEST_F(Builds, NothingIsDeferredForAGraphWhileAnotherThreadBuilds) {
     EXPECT_EQ(Deferred(), 0);
     EXPECT_EQ(Deferred(), 0);
+    cus_counters before = fake::Counters();
     WhileAnotherThreadBuilds([&] { EXPECT_EQ(Deferred(), 0); });
+    EXPECT_EQ(fake::Counters().eager_by[CUS_EAGER_OBSERVING] - before.eager_by[CUS_EAGER_OBSERVING],
+              uint64_t{kOps})
+        << "it will be built, so it is learned";
     EXPECT_EQ(Built(), 0);
     EXPECT_EQ(Deferred(), 3);
     EXPECT_EQ(Built(), 1);
