@@ -177,25 +177,28 @@ class Nodes : public fake::ProgramTest {
 
     // `n`: so many attributes of this id.
     CUresult LaunchWith(int i, CUlaunchAttributeID id, bool attributes = true, unsigned n = 1) {
+        std::vector<CUlaunchAttribute> all(n);
+        for (CUlaunchAttribute &each : all)
+            each.id = id;
+        return LaunchWith(i, all, attributes);
+    }
+    CUresult LaunchWith(int i, std::vector<CUlaunchAttribute> all, bool attributes = true) {
         uint64_t a = 1;
         uint32_t b = 2;
         void *params[2] = {&a, &b};
-        std::vector<CUlaunchAttribute> attribute(n);
-        for (CUlaunchAttribute &each : attribute)
-            each.id = id;
         CUlaunchConfig config = {};
         config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY =
             config.blockDimZ = 1;
         config.hStream = stream_;
-        config.attrs = attributes ? attribute.data() : nullptr;
-        config.numAttrs = n;
+        config.attrs = attributes ? all.data() : nullptr;
+        config.numAttrs = (unsigned)all.size();
         cus_launch launch = {};
         launch.form = CUS_LAUNCH_EX;
         launch.stream = {stream_, CUS_ABI_LEGACY};
         launch.f = functions_[i];
         const uint32_t dims[7] = {1, 1, 1, 1, 1, 1, 0};
         memcpy(launch.dims, dims, sizeof dims);
-        launch.n_attrs = n;
+        launch.n_attrs = config.numAttrs;
         launch.attrs = config.attrs;
         launch.params = params;
         launch.config = &config;

@@ -177,6 +177,27 @@ TEST_F(Nodes, LaunchWithUpToAsManyAttributesAsAKindHasIsAnOp) {
     EXPECT_FALSE(Deferred([&] { return LaunchWith(9, id, true, CUS_KIND_ATTRS + 1); }));
 }
 
+// Of the union, the bytes that the id defines are the value; the others are garbage (HAZARDS A6).
+TEST_F(Nodes, LaunchWithAnotherValueIsAnotherOp) {
+    driver().table.cuGraphKernelNodeGetAttribute = KeepsAttribute;
+    uint8_t garbage = 0;
+    auto launch = [&](unsigned domain) {
+        std::vector<CUlaunchAttribute> all(1);
+        memset(all.data(), ++garbage, sizeof all[0]);
+        all[0].id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+        all[0].value.memSyncDomain = (CUlaunchMemSyncDomain)domain;
+        return LaunchWith(11, all);
+    };
+    EXPECT_TRUE(Deferred([&] { return launch(0); }));
+    driver().journal.clear();
+    for (int i = 0; i < 4; i++)
+        Launch(i);
+    EXPECT_EQ(driver().journal.size(), 4u);
+    EXPECT_EQ(launch(1), CUDA_SUCCESS);
+    EXPECT_EQ(driver().journal.size(), 5u);
+    Sync();
+}
+
 TEST_F(Nodes, LaunchWithAttributesNowhereIsTheDrivers) {
     EXPECT_FALSE(Deferred([&] { return LaunchWith(10, CU_LAUNCH_ATTRIBUTE_IGNORE, false); }));
     for (int step = 0; step < 6; step++) {

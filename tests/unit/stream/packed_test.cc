@@ -60,8 +60,8 @@ TEST_F(Packed, IsDeferredIfTheBufferIsAsTheLayoutSays) {
         void *extra[7];
         void **params;
     } forms[] = {
-        {"pointer and size", true, {at, buffer, size, &right, end}, nullptr},
-        {"size and pointer", true, {size, &right, at, buffer, end}, nullptr},
+        {"pointer and size", true, {at, buffer, size, &right, end, unknown}, nullptr},
+        {"size and pointer", true, {size, &right, at, buffer, end, unknown}, nullptr},
         {"with padding at the end", false, {at, buffer, size, &padded, end}, nullptr},
         {"too short", false, {at, buffer, size, &shorter, end}, nullptr},
         {"without a size", false, {at, buffer, end}, nullptr},

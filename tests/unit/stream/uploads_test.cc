@@ -300,9 +300,12 @@ TEST_F(Uploads, AreLeftToADriverThatFailsToSayWhatKernelsAccess) {
 }
 
 TEST_F(Uploads, AreLeftToADriverThatDoesNotSayWhichDeviceIsTheirs) {
-    driver().table.cuCtxGetDevice = [](CUdevice *device) {
+    Launch(0); // the stream is known
+    static int asked;
+    asked = 0;
+    driver().table.cuCtxGetDevice = [](CUdevice *device) { // first for the memory itself
         *device = 0;
-        return CUDA_ERROR_INVALID_CONTEXT;
+        return ++asked == 2 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
     };
     for (uint32_t value = 1; value < 12; value++)
         EXPECT_FALSE(StepWith(value, 4));
