@@ -167,6 +167,17 @@ TEST(Name, GoesOnBehindEachTypeAndExpression) {
             << expression;
 }
 
+// They are deep only if they lie in each other.
+TEST(Name, MayHaveAnyNumberOfArguments) {
+    std::string types, expressions;
+    for (int i = 0; i < 1000; i++) {
+        types += "Pi";
+        expressions += "X1aE";
+    }
+    EXPECT_EQ(Qualified("_ZN1x1kI" + types + "E1lEv"), "x::k::l");
+    EXPECT_EQ(Qualified("_ZN1x1kI" + expressions + "E1lEv"), "x::k::l");
+}
+
 // What no type and no expression begins with ends the scan: the name is what came before.
 TEST(Name, EndsAtATypeThatIsNone) {
     for (const char *type : {"k", "p", "q", "DZ", "D1", "DF16y", "Dv4f", "DB8f", "A10i", "TLi",
@@ -205,6 +216,9 @@ TEST(Name, OfOperatorsAndOfWhatHasNone) {
         {"_ZN1AcviEv", "A::operator cast"},
         {"_ZN1AcvN1B1CEEv", "A::operator cast"},
         {"_Zli3_kmy", "operator\"\""},
+        {"_ZN1Ali3_km1fEv", "A::operator\"\"::f"},
+        {"_Zxi1av", "_Zxi1av"},
+        {"_Zlx1av", "_Zlx1av"},
         {"_Zzzv", "_Zzzv"},
         {"_ZN1aUt_1fEv", "a::{unnamed}::f"},
         {"_ZN1aUt0_1fEv", "a::{unnamed}::f"},
@@ -419,6 +433,11 @@ TEST(Shown, NamesAsDemanglersAndProfilersShowThem) {
         {"a::operator()", "qualified operator() a::operator()"},
         {"f()::{lambda(int)#1}<int>(int)", "demangled {lambda} f::{lambda}"},
         {"%r k(int)", "demangled k k"},
+        {"\x80"
+         "k(int)",
+         "demangled \x80"
+         "k \x80"
+         "k"},
     };
     for (const auto &c : cases)
         EXPECT_EQ(Shown(c.text), c.found) << c.text;
@@ -430,7 +449,9 @@ TEST(Shown, NamesAsDemanglersAndProfilersShowThem) {
                              "k)",
                              "k>",
                              "a::",
+                             "0k",
                              "7k",
+                             "9k",
                              "flash*",
                              "re:^x",
                              "lib:foo",
