@@ -1,4 +1,5 @@
 // Promise: only the right ops become nodes of a graph.
+#include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/nodes.h"
 
 #include <gtest/gtest.h>
@@ -196,6 +197,38 @@ TEST_F(Nodes, LaunchWithAnotherValueIsAnotherOp) {
     EXPECT_EQ(launch(1), CUDA_SUCCESS);
     EXPECT_EQ(driver().journal.size(), 5u);
     Sync();
+}
+
+// HAZARDS A4. Only one attribute, with a value, lets a launch begin before the one ahead has ended.
+TEST_F(Nodes, LaunchThatMayOverlapIsKnown) {
+    static CUlaunchAttribute attribute;
+    driver().table.cuGraphKernelNodeGetAttribute = [](CUgraphNode, CUlaunchAttributeID,
+                                                      CUlaunchAttributeValue *value) {
+        *value = attribute.value;
+        return CUDA_SUCCESS;
+    };
+    for (CUlaunchAttributeID id : {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                   CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN})
+        for (unsigned value : {0u, 1u}) {
+            SCOPED_TRACE(std::to_string(id) + " " + std::to_string(value));
+            attribute = {};
+            attribute.id = id;
+            attribute.value.memSyncDomain = (CUlaunchMemSyncDomain)value;
+            stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+            for (int step = 0; step < 8; step++) {
+                Launch(0);
+                LaunchWith(11, {attribute});
+                Launch(1);
+                Launch(2);
+                Sync();
+            }
+            driver().journal.clear();
+            Launch(0);
+            ASSERT_TRUE(driver().journal.empty());
+            EXPECT_EQ(last_engine_expects_overlap(),
+                      id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION && value == 1);
+            Sync();
+        }
 }
 
 TEST_F(Nodes, LaunchWithAttributesNowhereIsTheDrivers) {
