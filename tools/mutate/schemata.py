@@ -156,6 +156,8 @@ class Finder:
         cursor = self.bare(cursor)
         if self.of_macro(cursor) or cursor.kind in (K.CXX_UNARY_EXPR, K.GENERIC_SELECTION_EXPR, K.ADDR_LABEL_EXPR):
             return
+        if cursor.kind == K.CALL_EXPR and cursor.spelling == "__builtin_return_address":  # its argument is constant
+            return
         inner = list(cursor.get_children())
         operator = self.operator(cursor)
         if cursor.kind in (K.BINARY_OPERATOR, K.COMPOUND_ASSIGNMENT_OPERATOR):

@@ -200,6 +200,7 @@ TEST_F(Uploads, OfOtherSizesAndToOddPlacesCutTheSegment) {
         EXPECT_FALSE(StepWith(7, 4, kDevice + 2)) << "a memset must be aligned";
     }
     static uint32_t pageable;
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     for (int step = 0; step < 10; step++)
         EXPECT_FALSE(StepWith(7, 4, (uintptr_t)&pageable)) << "no device memory";
 }
