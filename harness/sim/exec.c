@@ -275,7 +275,10 @@ static CUresult set_node(CUgraphExec handle, CUgraphNode node, CUgraphNodeType t
         cusim_work_unref(work);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    put(exec, entry->index, work);
+    if (cusim_patch_is_lost())
+        cusim_work_unref(work);
+    else
+        put(exec, entry->index, work);
     return CUDA_SUCCESS;
 }
 

@@ -128,5 +128,7 @@ cusim_plan_own(struct cusim_plan *plan); /* returns a copy if anybody else refer
 void cusim_plan_unref(struct cusim_plan *plan);
 struct cusim_graph *cusim_plan_to_graph(const struct cusim_plan *plan);
 struct cusim_graph_run *cusim_graph_run_new(struct cusim_plan *plan);
+/* Is this change of a node to be lost on purpose (CUSIM_GRAPH_ERROR)? */
+bool cusim_patch_is_lost(void);
 
 #endif

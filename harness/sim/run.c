@@ -84,27 +84,43 @@ static CUresult run_step(struct cusim_graph_run *run, unsigned i, struct cusim_s
 /* CUSIM_GRAPH_ERROR, for tests of tests: each N-th launch of a graph with two or more nodes is
  * wrong. drop:N omits the node that would begin last. swap:N begins with the second node, if the
  * nodes are in a row. early:N takes each edge for a programmatic one, which matters with weak
- * order. */
-static enum { PLANT_NOTHING, PLANT_DROP, PLANT_SWAP, PLANT_EARLY } planted;
+ * order. edge:N ignores an edge of each N-th launch of a graph with branches. patch:N loses one of
+ * N changes of nodes, by chance. */
+static enum { PLANT_NOTHING, PLANT_DROP, PLANT_SWAP, PLANT_EARLY, PLANT_EDGE, PLANT_PATCH } planted;
 static unsigned long plant_every;
+static pthread_once_t plant_once = PTHREAD_ONCE_INIT;
 
 static void plant_load(void) {
-    static const char *const names[] = {"", "drop:", "swap:", "early:"};
+    static const char *const names[] = {"", "drop:", "swap:", "early:", "edge:", "patch:"};
     const char *text = getenv("CUSIM_GRAPH_ERROR");
-    for (int i = PLANT_DROP; text && i <= PLANT_EARLY; i++)
+    for (int i = PLANT_DROP; text && i <= PLANT_PATCH; i++)
         if (strncmp(text, names[i], strlen(names[i])) == 0 &&
             (plant_every = strtoul(text + strlen(names[i]), NULL, 10)) > 0)
             planted = i;
 }
 
+static bool forks(const struct cusim_topology *t) {
+    for (unsigned i = 0; i < t->n; i++)
+        if (t->successors_at[i + 1] - t->successors_at[i] > 1)
+            return true;
+    return false;
+}
+
 /* The error of this launch. */
-static int plant_now(unsigned nodes) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int plant_now(const struct cusim_topology *t) {
     static atomic_ulong launches;
-    pthread_once(&once, plant_load);
-    return planted != PLANT_NOTHING && nodes > 1 && (launches++ + 1) % plant_every == 0
-               ? (int)planted
-               : PLANT_NOTHING;
+    pthread_once(&plant_once, plant_load);
+    bool may =
+        planted == PLANT_EDGE ? forks(t) : planted != PLANT_NOTHING && planted != PLANT_PATCH;
+    return may && t->n > 1 && (launches++ + 1) % plant_every == 0 ? (int)planted : PLANT_NOTHING;
+}
+
+/* Under cusim.lock. */
+bool cusim_patch_is_lost(void) {
+    static uint64_t patches;
+    pthread_once(&plant_once, plant_load);
+    uint64_t state = cusim.options.seed + patches++;
+    return planted == PLANT_PATCH && cusim_random(&state) % plant_every == 0;
 }
 
 static void run_in_a_row(struct cusim_graph_run *run, unsigned n, struct cusim_stream *stream,
@@ -128,6 +144,7 @@ struct progress {
     struct cusim_stream *stream;
     uint64_t correlation;
     int plant;
+    unsigned lost; /* the edge that is ignored on purpose, or no edge's number */
     struct step {
         struct cusim_grid grid;
         struct progress *of;
@@ -179,7 +196,7 @@ static bool trigger(struct cusim_grid *grid) {
     struct progress *p = step->of;
     unsigned i = (unsigned)(step - p->steps), were = p->n_ready;
     for (unsigned s = p->t->successors_at[i]; s < p->t->successors_at[i + 1]; s++)
-        if (is_programmatic(p, s))
+        if (s != p->lost && is_programmatic(p, s))
             loosen(p, p->t->successors[s]);
     pthread_cond_broadcast(&p->changed);
     call_help(p);
@@ -190,6 +207,8 @@ static void finish(struct progress *p, unsigned i) {
     struct cusim_grid *grid = &p->steps[i].grid;
     cusim_grid_passed(grid);
     for (unsigned s = p->t->successors_at[i]; s < p->t->successors_at[i + 1]; s++) {
+        if (s == p->lost)
+            continue;
         p->steps[p->t->successors[s]].grid.behind--;
         if (!grid->triggered || !is_programmatic(p, s))
             loosen(p, p->t->successors[s]);
@@ -248,14 +267,19 @@ static void run_branches(struct progress *p) {
     p->steps = calloc(t->n + 1, sizeof *p->steps);
     p->ready = malloc((t->n + 1) * sizeof *p->ready);
     pthread_cond_init(&p->changed, NULL);
+    unsigned edges = t->successors_at[t->n];
+    p->lost = p->plant == PLANT_EDGE
+                  ? (unsigned)(cusim_random(&cusim_thread_self()->random) % edges)
+                  : edges;
     for (unsigned i = 0; i < t->n; i++) {
+        unsigned behind = t->indegree[i] - (p->lost < edges && t->successors[p->lost] == i);
         p->steps[i] = (struct step){.grid = {.changed = &p->changed,
                                              .passed = &p->passed,
-                                             .behind = t->indegree[i],
+                                             .behind = behind,
                                              .trigger = trigger},
                                     .of = p,
-                                    .left = t->indegree[i]};
-        if (t->indegree[i] == 0)
+                                    .left = behind};
+        if (behind == 0)
             p->ready[p->n_ready++] = i;
     }
     cusim_lock();
@@ -279,7 +303,7 @@ static void run_branches(struct progress *p) {
 void cusim_graph_run_execute(struct cusim_graph_run *run, struct cusim_stream *stream,
                              uint64_t correlation) {
     const struct cusim_topology *t = run->plan->topology;
-    int plant = plant_now(t->n);
+    int plant = plant_now(t);
     if (t->linear && plant != PLANT_EARLY) {
         run_in_a_row(run, t->n, stream, plant);
         return;

@@ -226,8 +226,11 @@ static void scan_component(struct scan *s) {
         s->at += 2;
         keep(s, "", s->last);
         if (next == 'I') { /* an inherited constructor: which one, and from what type */
-            skip_digits(s);
+            bool keeping = s->keeping;
+            s->at += is_digit(peek(s)); /* one digit: the type may begin with a length */
+            s->keeping = false;
             cus_scan_type(s);
+            s->keeping = keeping;
         }
     } else if (c == 'D' && in_class && is_digit(next)) {
         s->at += 2;

@@ -24,12 +24,11 @@ static uint8_t form_of(const struct cus_memset *m) {
     return m->two_d ? CUS_MEMSET_2D : 0;
 }
 
-/* Bytes from the first to the last one that the memset writes. 0: the driver refuses the memset, or
- * might (HAZARDS A14). */
+/* Bytes from the first to the last one that the memset writes, which are some (cus_pass_empty). 0:
+ * the driver refuses the memset, or might (HAZARDS A14). */
 static uint64_t reach_of(const struct cus_memset *m) {
     uint64_t row, rows, reach;
-    if (!m->width || !m->height || m->dst % m->elem ||
-        __builtin_mul_overflow(m->width, (uint64_t)m->elem, &row))
+    if (m->dst % m->elem || __builtin_mul_overflow(m->width, (uint64_t)m->elem, &row))
         return 0;
     if (!m->two_d)
         return row;
@@ -159,19 +158,17 @@ static struct cus_kind *record_kind(struct cus_engine *engine, const struct cus_
  * it. */
 static const uint8_t *packed_params(const struct cus_launch *launch, uint32_t bytes) {
     const uint8_t *buffer = NULL;
-    size_t size = 0;
-    bool sized = false;
+    size_t size = SIZE_MAX;
     for (void **at = launch->extra; at[0] != CU_LAUNCH_PARAM_END; at += 2) {
         if (at[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
             buffer = at[1];
-        else if (at[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+        else if (at[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
             size = *(size_t *)at[1];
-            sized = true;
-        } else
+        else
             return NULL;
     }
     /* The driver refuses a size that includes padding after the last argument. */
-    return sized && size == bytes ? buffer : NULL;
+    return size == bytes ? buffer : NULL;
 }
 
 /* Fills the op. False: its params do not fit the layout of the kind. */

@@ -47,7 +47,7 @@ const char help[] =
 
 Status: 0 no difference, 1 a difference (or too few graphs), 2 a mistake in the command line.
 Environment, for tests of the fuzzer: FUZZ_PRELOAD=FILE preloads another library than libcusplice.so;
-FUZZ_PLANT=drop:N or swap:N is CUSIM_GRAPH_ERROR (harness/sim/README.md) of the preloaded side;
+FUZZ_PLANT=TEXT is CUSIM_GRAPH_ERROR (harness/sim/README.md) of the preloaded side alone;
 FUZZ_RECORD=FOLDER leaves its traces there; FUZZ_CACHE=FOLDER has its signature cache there: the second
 time the same programs are run, each begins with what the first time left.
 CUSPLICE_WITHOUT and CUSPLICE_MUTATE go on to the preloaded side (a library that is built with --config=ablate

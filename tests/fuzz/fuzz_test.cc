@@ -162,6 +162,24 @@ TEST(Planted, SwappedNodesAreFound) {
     EXPECT_NE(r.out.find("differs"), std::string::npos);
 }
 
+// Of a graph that forks, or has programmatic launches.
+TEST(Planted, AnEdgeThatIsIgnoredIsFound) {
+    Result r = Fuzz({"--programs", "400", "--seed", "1", "--jobs", "2", "--shrink", "0", "--out",
+                     sim::TempDir()},
+                    {{"FUZZ_PLANT", "edge:3"}});
+    EXPECT_EQ(r.status, 1) << r.out << r.err;
+    EXPECT_NE(r.out.find("differs"), std::string::npos);
+}
+
+// tests/fuzz/README.md says how long one in 10,000 takes.
+TEST(Planted, APatchThatIsLostIsFound) {
+    Result r = Fuzz({"--programs", "400", "--seed", "1", "--jobs", "2", "--shrink", "0", "--out",
+                     sim::TempDir()},
+                    {{"FUZZ_PLANT", "patch:500"}});
+    EXPECT_EQ(r.status, 1) << r.out << r.err;
+    EXPECT_NE(r.out.find("differs"), std::string::npos);
+}
+
 TEST(Planted, ALibraryWithoutGraphsIsNotTakenForAGoodOne) {
     Result r = Fuzz({"--programs", "240", "--seed", "1", "--jobs", "2", "--out", sim::TempDir()},
                     {{"FUZZ_PRELOAD", sim::Runfile("harness/sim/lib/libcusim_kernels.so")}});

@@ -30,6 +30,8 @@ static void *find(const char *name) {
 }
 
 #define CALL(name, ...) ((call_fn *)find(#name))(__VA_ARGS__)
+/* The program gets the driver's answer. */
+#define ANSWERS(code, name, ...) CHECK(CALL(name, __VA_ARGS__) == (code))
 
 static void open_cuda(void) {
     cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -206,48 +208,53 @@ static void fake_result(const char *name, unsigned code) {
 static void kinds(void) {
     start();
     word made[4] = {0};
-    CALL(cuStreamQuery, (word)0x51);
+    ANSWERS(0, cuStreamQuery, (word)0x51);
     fake_result("cuStreamQuery", 600);
-    CALL(cuStreamQuery, (word)0x51);
-    CALL(cuEventQuery, (word)0xe);
+    ANSWERS(600, cuStreamQuery, (word)0x51);
+    ANSWERS(0, cuEventQuery, (word)0xe);
     fake_result("cuEventQuery", 600);
-    CALL(cuEventQuery, (word)0xe);
-    CALL(cuEventSynchronize, (word)0xe);
-    CALL(cuCtxSynchronize);
-    CALL(cuMemcpyHtoD_v2, (word)1, (word)2, (word)3);
-    CALL(cuMemFree_v2, (word)0x1000);
-    CALL(cuMemFreeAsync, (word)0x1000, (word)0x51);
+    ANSWERS(600, cuEventQuery, (word)0xe);
+    ANSWERS(0, cuEventSynchronize, (word)0xe);
+    CHECK(CALL(cuCtxSynchronize) == 0);
+    ANSWERS(0, cuMemcpyHtoD_v2, (word)1, (word)2, (word)3);
+    ANSWERS(0, cuMemFree_v2, (word)0x1000);
+    ANSWERS(0, cuMemFreeAsync, (word)0x1000, (word)0x51);
     word given = 0x2000;
-    CALL(cuMemAllocAsync, (word)&given, (word)64, (word)0x51);
-    CALL(cuPointerGetAttribute, (word)&given, (word)2, (word)0x1000); /* MEMORY_TYPE */
-    CALL(cuPointerGetAttribute, (word)&given, (word)7, (word)0x1000); /* BUFFER_ID */
-    CALL(cuMemPoolGetAttribute, (word)0x70, (word)7, (word)&given);   /* USED_MEM_CURRENT */
-    CALL(cuMemPoolGetAttribute, (word)0x70, (word)8, (word)&given);   /* USED_MEM_HIGH */
+    ANSWERS(0, cuMemAllocAsync, (word)&given, (word)64, (word)0x51);
+    ANSWERS(0, cuPointerGetAttribute, (word)&given, (word)2, (word)0x1000); /* MEMORY_TYPE */
+    ANSWERS(0, cuPointerGetAttribute, (word)&given, (word)7, (word)0x1000); /* BUFFER_ID */
+    ANSWERS(0, cuMemPoolGetAttribute, (word)0x70, (word)7, (word)&given);   /* USED_MEM_CURRENT */
+    ANSWERS(0, cuMemPoolGetAttribute, (word)0x70, (word)8, (word)&given);   /* USED_MEM_HIGH */
     word pool = 0x70, props[11] = {1, 3ull << 32 | 1}; /* pinned memory of device 3 */
-    CALL(cuMemPoolCreate, (word)&pool, (word)props);
+    ANSWERS(0, cuMemPoolCreate, (word)&pool, (word)props);
     fake_result("cuMemPoolCreate", 1);
-    CALL(cuMemPoolCreate, (word)&pool, (word)props);
-    CALL(cuMemPoolExportToShareableHandle, (word)made, (word)0x70, (word)1, (word)0);
-    CALL(cuMemPoolDestroy, (word)0x70);
-    CALL(cuStreamDestroy_v2, (word)0x51);
-    CALL(cuModuleUnload, (word)0x3);
-    CALL(cuDevicePrimaryCtxReset_v2, (word)0);
-    CALL(cuModuleGetFunction, made, (word)0x3, "f");
-    CALL(cuLibraryGetKernel, made, (word)0x3, "f");
-    CALL(cuLibraryEnumerateKernels, made, (word)4, (word)0x3);
-    CALL(cuKernelGetFunction, made, (word)0xe1);
-    CALL(cuStreamBeginCapture_v2, (word)0x51, (word)0);
-    CALL(cuStreamEndCapture, (word)0x51, made);
-    CALL(cuCtxSetLimit, (word)0, (word)1);
-    CALL(cuLaunchGrid, (word)0xf1, (word)1, (word)1);
-    CALL(cuModuleGetTexRef, made, (word)0x3, "t");
-    CALL(cuGraphLaunch, (word)0x77, (word)0x51);
+    ANSWERS(1, cuMemPoolCreate, (word)&pool, (word)props);
+    ANSWERS(0, cuMemPoolExportToShareableHandle, (word)made, (word)0x70, (word)1, (word)0);
+    ANSWERS(0, cuMemPoolDestroy, (word)0x70);
+    ANSWERS(0, cuStreamDestroy_v2, (word)0x51);
+    ANSWERS(0, cuModuleUnload, (word)0x3);
+    ANSWERS(0, cuDevicePrimaryCtxReset_v2, (word)0);
+    ANSWERS(0, cuModuleGetFunction, made, (word)0x3, "f");
+    ANSWERS(0, cuLibraryGetKernel, made, (word)0x3, "f");
+    ANSWERS(0, cuLibraryEnumerateKernels, made, (word)4, (word)0x3);
+    ANSWERS(0, cuKernelGetFunction, made, (word)0xe1);
+    ANSWERS(0, cuStreamBeginCapture_v2, (word)0x51, (word)0);
+    ANSWERS(0, cuStreamEndCapture, (word)0x51, made);
+    ANSWERS(0, cuCtxSetLimit, (word)0, (word)1);
+    ANSWERS(0, cuLaunchGrid, (word)0xf1, (word)1, (word)1);
+    ANSWERS(0, cuModuleGetTexRef, made, (word)0x3, "t");
+    ANSWERS(0, cuGraphLaunch, (word)0x77, (word)0x51);
     /* Getters: a setting that lies behind a lock, and one that never changes. */
-    CALL(cuCtxGetLimit, made, (word)0);
-    CALL(cuModuleGetLoadingMode, made);
+    ANSWERS(0, cuCtxGetLimit, made, (word)0);
+    ANSWERS(0, cuModuleGetLoadingMode, made);
     /* A stream argument that lies on the stack. */
-    CALL(cuMemcpyBatchAsync_v2, (word)1, (word)2, (word)3, (word)4, (word)5, (word)6, (word)7,
-         (word)0x52);
+    ANSWERS(0, cuMemcpyBatchAsync_v2, (word)1, (word)2, (word)3, (word)4, (word)5, (word)6, (word)7,
+            (word)0x52);
+    ANSWERS(0, cuMemAlloc_v2, &given, (word)64);
+    ANSWERS(0, cuStreamCopyAttributes, (word)0x51, (word)0x52);
+    ANSWERS(0, cuLibraryGetModule, made, (word)0x3);
+    ANSWERS(0, cuModuleEnumerateFunctions, made, (word)4, (word)0x3);
+    ANSWERS(0, cuGraphicsMapResources, (word)1, made, (word)0x51); /* ends deferring */
 }
 
 /* Events 0x777. may be deferred (fake_engine.c). */

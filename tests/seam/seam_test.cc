@@ -313,7 +313,15 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             "engine getter cuCtxGetLimit", "cuda cuCtxGetLimit", "cuda cuModuleGetLoadingMode",
             // The stream is the eighth argument and lies on the stack.
             "engine flush S cuMemcpyBatchAsync_v2 52:legacy", "cuda cuMemcpyBatchAsync_v2",
-            "engine drain"}));
+            // What allocates, changes a stream or loads code comes behind everything it may see.
+            "engine flush P cuMemAlloc_v2 -", "cuda cuMemAlloc_v2",
+            "engine flush S cuStreamCopyAttributes 51:legacy", "cuda cuStreamCopyAttributes",
+            "engine stream_changed 51:legacy", "engine flush P cuLibraryGetModule -",
+            "cuda cuLibraryGetModule", "engine flush P cuModuleEnumerateFunctions -",
+            "cuda cuModuleEnumerateFunctions", "cuda cuModuleGetFunctionCount",
+            "engine flush P cuGraphicsMapResources -",
+            "engine defer_off a graphics API shares memory with the program",
+            "cuda cuGraphicsMapResources", "engine drain"}));
 }
 
 TEST_F(Seam, OnlyTheLastReleaseOfAPrimaryContextEndsIt) {
@@ -381,6 +389,8 @@ TEST_F(Seam, SettingTheSameValueAgainIsNoChange) {
     EXPECT_EQ(outcome.Count("engine function_changed f3"), 0);
     EXPECT_EQ(outcome.Count("engine flush P cuKernelSetAttribute -"), 2);
     EXPECT_EQ(outcome.Count("engine function_changed e1"), 2);
+    EXPECT_EQ(outcome.Count("engine flush S cuStreamSetAttribute 51:legacy"), 2);
+    EXPECT_EQ(outcome.Count("engine flush S cuStreamSetAttribute 0:legacy"), 2);
     EXPECT_EQ(outcome.Count("engine stream_changed 51:legacy"), 2);
     EXPECT_EQ(outcome.Count("engine stream_changed 0:legacy"), 2);
 }
@@ -482,6 +492,8 @@ TEST_F(Seam, CoreDumpsEndDeferring) {
     Outcome outcome = Run("SEAM_PROBE", "core_dumps");
     const char *off = "engine defer_off core dumps of the GPU are switched on";
     EXPECT_EQ(outcome.Count(off), 8);
+    EXPECT_EQ(outcome.Count("engine flush P cuCoredumpSetAttribute -"), 4);
+    EXPECT_EQ(outcome.Count("engine flush P cuCtxCreate_v4 -"), 1);
     size_t first = std::find(outcome.log.begin(), outcome.log.end(), off) - outcome.log.begin();
     size_t init = std::find(outcome.log.rbegin(), outcome.log.rend(), "cuda cuInit 0").base() -
                   outcome.log.begin();

@@ -128,5 +128,24 @@ TEST(BrokenGraph, IsFoundWithWeakOrderAlone) {
     EXPECT_TRUE(found);
 }
 
+// A graph of the library that lacks one of its edges. An edge may be one that another path of edges
+// makes good, so one launch in seven is wrong and each of the scenarios has hundreds.
+TEST(BrokenGraph, IsFoundByTheOutputIfItLacksAnEdge) {
+    for (const char *name : {"fork_layers", "fork_events", "fork_wait_stream", "fork_two",
+                             "fork_legacy", "fork_diverge"}) {
+        const Case &c = CaseOf(name);
+        Outcome plain = RunCase(c, {});
+        Setting setting;
+        setting.preload = true;
+        setting.env = {{"CUSIM_GRAPH_ERROR", "edge:7"}};
+        bool found = false;
+        for (int seed = 1; seed <= 4 && !found; seed++) {
+            setting.env["CUSIM_SEED"] = std::to_string(seed);
+            found = RunCase(c, setting).result.out != plain.result.out;
+        }
+        EXPECT_TRUE(found) << name;
+    }
+}
+
 } // namespace
 } // namespace sim

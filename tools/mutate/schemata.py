@@ -14,6 +14,7 @@ from clang.cindex import TypeKind as T
 SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "+", "/": "*", "%": "/", "&": "|",
          "|": "&", "^": "|", "<<": ">>", ">>": "<<", "&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "|=": "&=", "&=": "|="}
 LOGICAL = ("&&", "||")
+ALWAYS = re.compile(r"!?CUS_(HAZARD|PAYS)\(\w+\)")  # true in the library: leaving it out of an && or, negated, of an || changes nothing
 WORDS = {K.IF_STMT: "if", K.FOR_STMT: "for", K.WHILE_STMT: "while", K.DO_STMT: "do", K.SWITCH_STMT: "switch"}
 INTEGERS = (T.BOOL, T.CHAR_U, T.UCHAR, T.USHORT, T.UINT, T.ULONG, T.ULONGLONG, T.CHAR_S, T.SCHAR, T.SHORT, T.INT, T.LONG, T.LONGLONG, T.ENUM)
 HEAD = """extern unsigned cus_mutant;
@@ -142,7 +143,9 @@ class Finder:
         while inner.kind == K.PAREN_EXPR and not self.of_macro(inner):
             inner = self.bare(list(inner.get_children())[0])
         if self.operator(inner) not in LOGICAL:
-            if neutral:
+            if ALWAYS.fullmatch(self.of(inner)) and neutral != self.of(inner).startswith("!"):
+                pass
+            elif neutral:
                 self.add(cursor, "(CUS_MUTANT(%d) || (", "))", "true")
             else:
                 self.add(cursor, "(!CUS_MUTANT(%d) && (", "))", "false")
@@ -152,6 +155,8 @@ class Finder:
         """asked: a condition or an operand of one, which has its mutant."""
         cursor = self.bare(cursor)
         if self.of_macro(cursor) or cursor.kind in (K.CXX_UNARY_EXPR, K.GENERIC_SELECTION_EXPR, K.ADDR_LABEL_EXPR):
+            return
+        if cursor.kind == K.CALL_EXPR and cursor.spelling == "__builtin_return_address":  # its argument is constant
             return
         inner = list(cursor.get_children())
         operator = self.operator(cursor)

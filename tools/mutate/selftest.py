@@ -24,6 +24,9 @@ int sum(int n) {
     return all;
 }
 int unseen(int n) { return n + 1; }
+void *from(void) { return __builtin_return_address(0); }
+#define CUS_HAZARD(id) 1
+bool ruled(int n) { return CUS_HAZARD(A1) && n; }
 """
 # The tests, which have no mutants.
 MAIN = r"""
@@ -46,6 +49,9 @@ EXPECTED = {
     ("sum", "continue; -> nothing"): "killed",
     ("sum", "all += i -> nothing"): "killed",
     ("unseen", "n + 1 -> n - 1"): "not reached",
+    ("from", "0 -> 0 + 1"): "absent",
+    ("ruled", "n -> true"): "not reached",
+    ("ruled", "CUS_HAZARD(A1) -> true"): "absent",
 }
 
 

@@ -140,6 +140,37 @@ TEST_F(Edges, ARecordFromBeforeTheJoinCoversNothing) {
     EXPECT_EQ(Before(b), (Places{end, early}));
 }
 
+// Only branch 0 is behind what it joined.
+TEST_F(Edges, ARecordOfAnotherBranchCoversNothing) {
+    int fork = Record(0);
+    Wait(1, fork);
+    Wait(2, fork);
+    Launch(1);
+    int end = Record(1);
+    Wait(0, end);
+    Launch(2);
+    int other = Record(2);
+    Wait(1, other);
+    int b = Launch(1);
+    ASSERT_TRUE(Find());
+    EXPECT_EQ(Before(b), (Places{end, other}));
+}
+
+TEST_F(Edges, AWaitOfAnotherBranchIsNoJoin) {
+    int fork = Record(0);
+    Wait(1, fork);
+    Wait(2, fork);
+    Launch(1);
+    int end = Record(1);
+    Wait(2, end);
+    Launch(0);
+    int later = Record(0);
+    Wait(1, later);
+    int b = Launch(1);
+    ASSERT_TRUE(Find());
+    EXPECT_EQ(Before(b), (Places{end, later}));
+}
+
 // Nor one from behind a join of a part.
 TEST_F(Edges, AJoinOfAPartCoversNotTheRest) {
     int fork = Record(0);

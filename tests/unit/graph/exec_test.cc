@@ -18,9 +18,10 @@ using Strings = std::vector<std::string>;
 // A driver that writes down what it is asked. Node n is handle n + 1.
 Strings story;
 size_t n_nodes;
-size_t calls;             // of the driver, all
-size_t captures, reads;   // begun; of a node's params
-size_t patched;           // handle of the node that was patched last
+size_t calls;           // of the driver, all
+size_t captures, reads; // begun; of a node's params
+size_t patched;         // handle of the node that was patched last
+CUDA_KERNEL_NODE_PARAMS patched_with;
 unsigned carveout;        // what a node says of that attribute
 unsigned shape[6];        // what a node says of its grid and block
 std::vector<size_t> open; // what the next node comes behind, as handles
@@ -94,9 +95,10 @@ cus_driver MakeDriver() {
         return CUDA_SUCCESS;
     };
     t.cuGraphExecKernelNodeSetParams_v2 = [](CUgraphExec, CUgraphNode node,
-                                             const CUDA_KERNEL_NODE_PARAMS *) {
+                                             const CUDA_KERNEL_NODE_PARAMS *params) {
         calls++;
         patched = reinterpret_cast<uintptr_t>(node);
+        patched_with = *params;
         return CUDA_SUCCESS;
     };
     t.cuLaunchKernel = [](CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
@@ -107,7 +109,9 @@ cus_driver MakeDriver() {
     t.cuGraphKernelNodeGetParams_v2 = [](CUgraphNode, CUDA_KERNEL_NODE_PARAMS *params) {
         calls++;
         reads++;
+        static void *extra[] = {CU_LAUNCH_PARAM_END};
         *params = {};
+        params->extra = extra;
         params->gridDimX = shape[0];
         params->gridDimY = shape[1];
         params->gridDimZ = shape[2];
@@ -264,6 +268,20 @@ TEST_F(Exec, NodeIsReadWhenItIsPatchedFirst) {
     EXPECT_EQ(reads, 2u);
     ExpectPatchesReachTheirNodes();
     EXPECT_EQ(reads, 2u);
+}
+
+TEST_F(Exec, APatchHasTheWholeShapeOfItsOp) {
+    Add();
+    ASSERT_TRUE(Build());
+    ExpectPatchesReachTheirNodes();
+    for (uint32_t i = 0; i < CUS_DIMS; i++)
+        values_[0].dims[i] = 21 + i;
+    ExpectPatchesReachTheirNodes();
+    const CUDA_KERNEL_NODE_PARAMS &p = patched_with;
+    const std::vector<unsigned> dims = {p.gridDimX,  p.gridDimY,  p.gridDimZ,      p.blockDimX,
+                                        p.blockDimY, p.blockDimZ, p.sharedMemBytes};
+    EXPECT_EQ(dims, (std::vector<unsigned>{21, 22, 23, 24, 25, 26, 27}));
+    EXPECT_EQ(p.extra, nullptr) << "the arguments are in kernelParams";
 }
 
 TEST_F(Exec, NodeThatIsNotWhatWasAskedForIsNotPatched) {

@@ -65,4 +65,20 @@ TEST(Begin, WhatNoSegmentMayHaveDivergesAtOnce) {
     ExpectFaithful(program);
 }
 
+// What was refused once is never deferred again, though a segment that begins with it exists.
+TEST(Begin, AKindThatWasRefusedBeginsNoSegment) {
+    Program program;
+    for (int step = 0; step < 4; step++)
+        program.Step(10);
+    cus_op op = {program.Kind("k0"), {1, 1, 1, 32, 1, 1, 0}, nullptr, nullptr};
+    cus_proposal proposal;
+    ASSERT_EQ(cus_plan_offer(&program.plan, &op, &proposal), CUS_OFFER_BEGIN);
+    cus_op unmet = {program.Kind("k0"), {1, 1, 1, 64, 1, 1, 0}, nullptr, nullptr};
+    EXPECT_EQ(cus_plan_offer(&program.plan, &unmet, &proposal), CUS_OFFER_EAGER)
+        << "nor does a shape that never ran";
+    ASSERT_EQ(cus_plan_offer(&program.plan, &op, &proposal), CUS_OFFER_BEGIN);
+    program.Kind("k0")->deferrable = false;
+    EXPECT_EQ(cus_plan_offer(&program.plan, &op, &proposal), CUS_OFFER_EAGER);
+}
+
 } // namespace

@@ -130,6 +130,164 @@ TEST(Name, BaseAndQualified) {
     EXPECT_STREQ(out, "");
 }
 
+// Whatever the arguments of a template are, the name goes on behind them. So each is skipped whole,
+// and no further.
+TEST(Name, GoesOnBehindEachTypeAndExpression) {
+    for (const char *type :
+         {"i",           "Dn",          "Dp1a",    "DoFvvE",    "DxFvvE", "Dt1aE",     "DT1aE",
+          "DOLb1EEFvvE", "DwiiEFvvE",   "DF16_",   "DF16b",     "DF64x",  "DB8_",      "DBLi8E_",
+          "DU8_",        "DULi8E_",     "Dv4_f",   "Dv_Li4E_f", "Ts1a",   "Tu1a",      "Te1a",
+          "Tyi",         "Tni",         "T_",      "T0_",       "TL0__",  "TL1_2_",    "T_IiE",
+          "A_i",         "A10_i",       "ALi3E_i", "A10_A_i",   "FvvE",   "FYviE",     "FviRE",
+          "FviOE",       "FviiE",       "M1aFvvE", "M1ai",      "U3fooi", "U3fooIiEi", "u3foo",
+          "u3fooIiE",    "UlvE_",       "UlviE0_", "Ut_",       "Ut1_",   "N1a1bE",    "N1a1bIiEE",
+          "Z1fvE1g",     "St4pairIiiE", "Sa",      "SaIiE",     "S_",     "S0_",       "SA1_",
+          "S_IiE",       "PKi",         "rVKPi",   "ROi",       "CGd",    "JiiE",      "J1aIiEE",
+          "IiE"})
+        EXPECT_EQ(Qualified(std::string("_ZN1x1kI") + type + "E1lEv"), "x::k::l") << type;
+    for (const char *expression : {"fp_",          "fp0_",     "fpT",           "fL1p_",
+                                   "fL1p0_",       "cl1gfp_E", "cp1gLi1EE",     "ilLi1ELi2EE",
+                                   "sP1aE",        "nwLi1EE",  "naLi1EE",       "tl1aLi1EE",
+                                   "tl1aE",        "cviLi1E",  "cvi_Li1ELi2EE", "cvi_E",
+                                   "sti",          "ati",      "tii",           "dciLi1E",
+                                   "sciLi1E",      "cciLi1E",  "rciLi1E",       "sr1a1b",
+                                   "sr1a1bIiE",    "gs1a",     "on1a",          "tr",
+                                   "sZ1a",         "szLi1E",   "azLi1E",        "teLi1E",
+                                   "nxLi1E",       "spLi1E",   "twLi1E",        "psLi1E",
+                                   "ngLi1E",       "adLi1E",   "deLi1E",        "coLi1E",
+                                   "ntLi1E",       "dlLi1E",   "daLi1E",        "ppLi1E",
+                                   "pp_Li1E",      "mmLi1E",   "mm_Li1E",       "quLi1ELi2ELi3E",
+                                   "flplLi1E",     "frplLi1E", "fLplLi1ELi2E",  "fRplLi1ELi2E",
+                                   "fLmiLi1ELi2E", "dt1a1b",   "ds1a1b",        "plLi1ELi2E",
+                                   "ssLi1ELi2E",   "T_",       "T0_IiE",        "1a",
+                                   "1aIiE",        "Li1E",     "L_Z1fvE",       "LZ1fvE",
+                                   "L_Z1fIiEvvE",  "JLi1EE",   "XLi1EE",        "XX1aEE",
+                                   "Lb0E",         "LDnE",     "LS_3E"})
+        EXPECT_EQ(Qualified(std::string("_ZN1x1kIX") + expression + "EE1lEv"), "x::k::l")
+            << expression;
+}
+
+// They are deep only if they lie in each other.
+TEST(Name, MayHaveAnyNumberOfArguments) {
+    std::string types, expressions;
+    for (int i = 0; i < 1000; i++) {
+        types += "Pi";
+        expressions += "X1aE";
+    }
+    EXPECT_EQ(Qualified("_ZN1x1kI" + types + "E1lEv"), "x::k::l");
+    EXPECT_EQ(Qualified("_ZN1x1kI" + expressions + "E1lEv"), "x::k::l");
+}
+
+// What no type and no expression begins with ends the scan: the name is what came before.
+TEST(Name, EndsAtATypeThatIsNone) {
+    for (const char *type : {"k", "p", "q", "DZ", "D1", "DF16y", "Dv4f", "DB8f", "A10i", "TLi",
+                             "T1i", "W", "H", "U0", "u0", "N1a", "Fvv"})
+        EXPECT_EQ(Qualified(std::string("_ZN1x1kI") + type + "E1lEv"), "x::k") << type;
+    for (const char *expression : {"xy", "pl", "u1a", "fl", "fLpl", "cv", "quLi1ELi2E", "Li1",
+                                   "cl1g", "fp", "fL1p", "ppE", "LE"})
+        EXPECT_EQ(Qualified(std::string("_ZN1x1kIX") + expression + "EE1lEv"), "x::k")
+            << expression;
+}
+
+TEST(Name, OfOperatorsAndOfWhatHasNone) {
+    const struct {
+        const char *mangled, *qualified;
+    } names[] = {
+        {"_ZaNv", "operator&="},
+        {"_ZaSv", "operator="},
+        {"_Zaav", "operator&&"},
+        {"_Zadv", "operator&"},
+        {"_Zanv", "operator&"},
+        {"_Zawv", "operator co_await"},
+        {"_Zclv", "operator()"},
+        {"_Zcmv", "operator,"},
+        {"_Zcov", "operator~"},
+        {"_ZdVv", "operator/="},
+        {"_Zdav", "operator delete[]"},
+        {"_Zdlv", "operator delete"},
+        {"_Zixv", "operator[]"},
+        {"_ZlSv", "operator<<="},
+        {"_Zmmv", "operator--"},
+        {"_Znav", "operator new[]"},
+        {"_Zpmv", "operator->*"},
+        {"_Zquv", "operator?"},
+        {"_ZrSv", "operator>>="},
+        {"_Zssv", "operator<=>"},
+        {"_ZN1AcviEv", "A::operator cast"},
+        {"_ZN1AcvN1B1CEEv", "A::operator cast"},
+        {"_Zli3_kmy", "operator\"\""},
+        {"_ZN1Ali3_km1fEv", "A::operator\"\"::f"},
+        {"_Zxi1av", "_Zxi1av"},
+        {"_Zlx1av", "_Zlx1av"},
+        {"_Zzzv", "_Zzzv"},
+        {"_ZN1aUt_1fEv", "a::{unnamed}::f"},
+        {"_ZN1aUt0_1fEv", "a::{unnamed}::f"},
+        {"_ZN1aUlvE_1fEv", "a::{lambda}::f"},
+        {"_ZN1aUliiE12_1fEv", "a::{lambda}::f"},
+        {"_ZN1aUlvE1fEv", "a::{lambda}"}, // the number takes the length
+        {"_ZNDC1b1cE1fEv", "{binding}::f"},
+        {"_ZNSs1fEv", "std::string::f"},
+        {"_ZNSb1fEv", "std::basic_string::f"},
+        {"_ZNSi1fEv", "std::istream::f"},
+        {"_ZNSo1fEv", "std::ostream::f"},
+        {"_ZNSd1fEv", "std::iostream::f"},
+        {"_ZNSt1a1fEv", "std::a::f"},
+        {"_ZNS_1fEv", "f"},
+        {"_ZNS0_1fEv", "f"},
+        {"_ZNSZ1_1fEv", "f"},
+        {"_ZNT_1fEv", "f"},
+        {"_ZNTL0__1fEv", "f"},
+        {"_ZNTL0_1_1fEv", "f"},
+        {"_ZNDt1aE1fEv", "f"},
+        {"_ZNDT1aE1fEv", "f"},
+        {"_ZN1aM1fEv", "a::f"},
+        {"_ZNH1a1fEv", "a::f"},
+        {"_ZNrVK1a1fEv", "a::f"},
+        {"_ZNKO1a1fEv", "a::f"},
+        {"_ZN1aF1fEv", "a::f"},
+        {"_ZN1aL1fEv", "a::f"},
+        {"_ZN1aFL1fEv", "a::f"},
+        {"_ZW3mod1fv", "f"},
+        {"_ZN1aW3modW1m1fEv", "a::f"},
+        {"_ZN1aB1t1fB1uB1vEv", "a::f"},
+        {"_ZN1BC1Ev", "B::B"},
+        {"_ZN1BC3Ev", "B::B"},
+        {"_ZN1BCI11AEi", "B::B"},
+        {"_ZN1BCI21A1fEi", "B::B::f"},
+        {"_ZN1BD0Ev", "B::~B"},
+        {"_ZN1BDEv", "B"},
+        {"_ZN1a1BIiEC1IdEEv", "a::B::B"},
+        {"_ZZ1fvEs", "f::{string}"},
+        {"_ZZ1fvEs_0", "f::{string}"},
+        {"_ZZ1fvEd_1g", "f::g"},
+        {"_ZZ1fvEd12_1g", "f::g"},
+        {"_ZZ1fvE1g_0", "f::g"},
+        {"_ZZ1fvE1g__12_", "f::g"},
+        {"_ZZN1a1fIiEEvvEN1b1gEv", "a::f::b::g"},
+        {"_ZZ1fvEZ1gvE1h", "f::g::h"},
+        {"_ZN10_GLOBAL__N1fEv", "_GLOBAL__N::f"},
+        {"_ZN11_GLOBAL__N_1fEv", "(anonymous namespace)::f"},
+        {"_ZN12_GLOBAL__N_11fEv", "(anonymous namespace)::f"},
+        {"_ZN11_GLOBAL__M_1fEv", "_GLOBAL__M_::f"},
+        {"_Z1fv.cold", "f"},
+        {"_ZG1f", "_ZG1f"},
+        {"_ZT1f", "_ZT1f"},
+        // nvcc: a length, and a text of that length between two lines.
+        {"__nv_static_1_a_k", "k"},
+        {"__nv_static_1_a__Z1fv", "f"},
+        {"__nv_static_0__k", "k"},
+        {"__nv_static_10_0123456789_k", "k"},
+        {"__nv_static_1_a_", "__nv_static_1_a_"},
+        {"__nv_static_2_a_k", "__nv_static_2_a_k"},
+        {"__nv_static_1xa_k", "__nv_static_1xa_k"},
+        {"__nv_static_1_axk", "__nv_static_1_axk"},
+        {"__nv_static_", "__nv_static_"},
+        {"__nv_statid_1_a_k", "__nv_statid_1_a_k"},
+    };
+    for (const auto &name : names)
+        EXPECT_EQ(Qualified(name.mangled), name.qualified) << name.mangled;
+}
+
 TEST(Name, IsCutWhereThereIsNoRoom) {
     char out[5];
     memset(out, 'x', sizeof out);
@@ -275,6 +433,11 @@ TEST(Shown, NamesAsDemanglersAndProfilersShowThem) {
         {"a::operator()", "qualified operator() a::operator()"},
         {"f()::{lambda(int)#1}<int>(int)", "demangled {lambda} f::{lambda}"},
         {"%r k(int)", "demangled k k"},
+        {"\x80"
+         "k(int)",
+         "demangled \x80"
+         "k \x80"
+         "k"},
     };
     for (const auto &c : cases)
         EXPECT_EQ(Shown(c.text), c.found) << c.text;
@@ -286,7 +449,9 @@ TEST(Shown, NamesAsDemanglersAndProfilersShowThem) {
                              "k)",
                              "k>",
                              "a::",
+                             "0k",
                              "7k",
+                             "9k",
                              "flash*",
                              "re:^x",
                              "lib:foo",

@@ -34,6 +34,10 @@ uint64_t last_engine_expects(void) {
     return last_engine()->view.at->kind->stable;
 }
 
+bool last_engine_expects_overlap(void) {
+    return last_engine()->view.at->kind->pdl;
+}
+
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs) {
     struct cus_account account = cus_engine_account(last_engine());
     *ops = account.ops;

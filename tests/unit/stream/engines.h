@@ -2,6 +2,7 @@
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_ENGINES_H
 #define CUSPLICE_TESTS_UNIT_STREAM_ENGINES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -20,6 +21,8 @@ uint32_t last_engine_blocking_pending(void);
 uint64_t last_engine_anew(void);
 /* The kind of the op that is expected next in a segment, as other processes know it. */
 uint64_t last_engine_expects(void);
+/* May that op begin before the one ahead has ended? */
+bool last_engine_expects_overlap(void);
 /* Ops, and ops in graphs, of that account. */
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs);
 

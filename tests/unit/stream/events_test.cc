@@ -127,6 +127,34 @@ TEST_F(Events, WhoSeesAnEventSeesItRecorded) {
     fake::ExpectBalance();
 }
 
+// Each of them may be needed later: to capture the record, to issue it, and to give its node
+// another event.
+TEST_F(Events, ARecordIsNoOpWhereTheDriverLacksACallThatItNeeds) {
+    for (auto lack : {+[](cus_driver &t) { t.cuEventRecord = nullptr; },
+                      +[](cus_driver &t) { t.cuEventRecordWithFlags = nullptr; },
+                      +[](cus_driver &t) { t.cuGraphExecEventRecordNodeSetEvent = nullptr; }}) {
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        fake::TableOfEvents();
+        lack(driver().table);
+        Learn();
+        Begin(Event(0));
+        EXPECT_EQ(Issued(), 3u);
+        Sync();
+    }
+}
+
+// Deferred, it would lose the flag that makes it a node of the program's graph.
+TEST_F(Events, ARecordIntoACaptureOfTheProgramIsNoOp) {
+    Begin(Event(2));
+    cus_record record = {};
+    record.stream = {stream_, CUS_ABI_LEGACY};
+    record.event = Event(0);
+    EXPECT_TRUE(cus_engine_record_begins(&record, 0, CUS_ROW_cuEventRecord));
+    EXPECT_FALSE(cus_engine_record_begins(&record, CU_EVENT_RECORD_EXTERNAL,
+                                          CUS_ROW_cuEventRecordWithFlags));
+    Sync();
+}
+
 TEST_F(Events, ARecordIsANodeOfTheGraph) {
     Learn();
     cus_counters before = Counters();

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
 using fake::Counters;
 using fake::driver;
@@ -99,6 +100,9 @@ inline CUresult AsNode(CUgraphExec exec, CUgraphNode node, CUfunction f, size_t 
 inline CUresult Fill16(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream) {
     return fake::AsLaunch(fake::FillFunction(), n, dst, value, stream);
 }
+inline CUresult Fill32(CUdeviceptr dst, unsigned value, size_t n, CUstream stream) {
+    return fake::AsLaunch(fake::FillFunction(), n, dst, value, stream);
+}
 inline CUresult CopyIn(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream) {
     return fake::AsLaunch(fake::CopyFunction(), bytes, dst, (uint32_t)(uintptr_t)src, stream);
 }
@@ -106,7 +110,8 @@ inline CUresult CopyIn(CUdeviceptr dst, const void *src, size_t bytes, CUstream 
 inline const char *const kRules =
     "[rules]\neager = lib:libeager*\nnever_defer = lib:libspin.so\n"
     "eager = api:cuMemcpyDtoDAsync\ngraph = api:cuMemsetD16Async_ptsz\n"
-    "eager = api:cuMemsetD16Async\nnever_defer = api:cuMemcpyHtoD*\n";
+    "eager = api:cuMemsetD16Async\nnever_defer = api:cuMemcpyHtoD*\n"
+    "never_defer = api:cuMemsetD32Async\n";
 
 class Nodes : public fake::ProgramTest {
   protected:
@@ -170,25 +175,30 @@ class Nodes : public fake::ProgramTest {
         cus_engine_memory_gone();
     }
 
-    CUresult LaunchWith(int i, CUlaunchAttributeID id, bool attributes = true) {
+    // `n`: so many attributes of this id.
+    CUresult LaunchWith(int i, CUlaunchAttributeID id, bool attributes = true, unsigned n = 1) {
+        std::vector<CUlaunchAttribute> all(n);
+        for (CUlaunchAttribute &each : all)
+            each.id = id;
+        return LaunchWith(i, all, attributes);
+    }
+    CUresult LaunchWith(int i, std::vector<CUlaunchAttribute> all, bool attributes = true) {
         uint64_t a = 1;
         uint32_t b = 2;
         void *params[2] = {&a, &b};
-        CUlaunchAttribute attribute = {};
-        attribute.id = id;
         CUlaunchConfig config = {};
         config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY =
             config.blockDimZ = 1;
         config.hStream = stream_;
-        config.attrs = attributes ? &attribute : nullptr;
-        config.numAttrs = 1;
+        config.attrs = attributes ? all.data() : nullptr;
+        config.numAttrs = (unsigned)all.size();
         cus_launch launch = {};
         launch.form = CUS_LAUNCH_EX;
         launch.stream = {stream_, CUS_ABI_LEGACY};
         launch.f = functions_[i];
         const uint32_t dims[7] = {1, 1, 1, 1, 1, 1, 0};
         memcpy(launch.dims, dims, sizeof dims);
-        launch.n_attrs = 1;
+        launch.n_attrs = config.numAttrs;
         launch.attrs = config.attrs;
         launch.params = params;
         launch.config = &config;
@@ -208,15 +218,15 @@ class Nodes : public fake::ProgramTest {
         return cus_engine_copy(&copy);
     }
 
-    CUresult Memset(uint64_t dst, size_t width, size_t height) {
+    CUresult Memset(uint64_t dst, size_t width, size_t height, uint32_t elem = 1) {
         cus_memset memset = {};
         memset.stream = {stream_, CUS_ABI_LEGACY};
         memset.dst = dst;
         memset.value = 7;
-        memset.elem = 1;
+        memset.elem = elem;
         memset.width = width;
         memset.height = height;
-        memset.real = (void *)fake::Fill;
+        memset.real = elem == 4 ? (void *)Fill32 : (void *)fake::Fill;
         return cus_engine_memset(&memset);
     }
 

@@ -1,4 +1,5 @@
 // Promise: only the right ops become nodes of a graph.
+#include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/nodes.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +7,10 @@
 #include <cstring>
 #include <functional>
 #include <thread>
+
+extern "C" {
+#include "shim/plan/op.h"
+}
 
 namespace {
 
@@ -146,12 +151,13 @@ TEST_F(Nodes, ThousandsOfAllocationsAreAskedAboutOnceEach) {
     cus_engine_memory_gone();
 }
 
+CUresult KeepsAttribute(CUgraphNode, CUlaunchAttributeID, CUlaunchAttributeValue *value) {
+    memset(value, 0, sizeof *value);
+    return CUDA_SUCCESS;
+}
+
 TEST_F(Nodes, LaunchWithAnAttributeOfTheMomentIsNoOp) {
-    driver().table.cuGraphKernelNodeGetAttribute = [](CUgraphNode, CUlaunchAttributeID,
-                                                      CUlaunchAttributeValue *value) {
-        memset(value, 0, sizeof *value);
-        return CUDA_SUCCESS;
-    };
+    driver().table.cuGraphKernelNodeGetAttribute = KeepsAttribute;
     EXPECT_TRUE(Deferred(
         [&] { return LaunchWith(11, CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE); }));
     for (CUlaunchAttributeID id :
@@ -163,6 +169,68 @@ TEST_F(Nodes, LaunchWithAnAttributeOfTheMomentIsNoOp) {
 
 // One attribute, and nowhere to read it: what that means is for the driver to say. Also where the
 // same launch with one is what is expected.
+// A configuration without attributes need not say where they are.
+TEST_F(Nodes, LaunchWithUpToAsManyAttributesAsAKindHasIsAnOp) {
+    const CUlaunchAttributeID id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+    driver().table.cuGraphKernelNodeGetAttribute = KeepsAttribute;
+    EXPECT_TRUE(Deferred([&] { return LaunchWith(11, id, false, 0); }));
+    EXPECT_TRUE(Deferred([&] { return LaunchWith(10, id, true, CUS_KIND_ATTRS); }));
+    EXPECT_FALSE(Deferred([&] { return LaunchWith(9, id, true, CUS_KIND_ATTRS + 1); }));
+}
+
+// Of the union, the bytes that the id defines are the value; the others are garbage (HAZARDS A6).
+TEST_F(Nodes, LaunchWithAnotherValueIsAnotherOp) {
+    driver().table.cuGraphKernelNodeGetAttribute = KeepsAttribute;
+    uint8_t garbage = 0;
+    auto launch = [&](unsigned domain) {
+        std::vector<CUlaunchAttribute> all(1);
+        memset(all.data(), ++garbage, sizeof all[0]);
+        all[0].id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+        all[0].value.memSyncDomain = (CUlaunchMemSyncDomain)domain;
+        return LaunchWith(11, all);
+    };
+    EXPECT_TRUE(Deferred([&] { return launch(0); }));
+    driver().journal.clear();
+    for (int i = 0; i < 4; i++)
+        Launch(i);
+    EXPECT_EQ(driver().journal.size(), 4u);
+    EXPECT_EQ(launch(1), CUDA_SUCCESS);
+    EXPECT_EQ(driver().journal.size(), 5u);
+    Sync();
+}
+
+// HAZARDS A4. Only one attribute, with a value, lets a launch begin before the one ahead has ended.
+TEST_F(Nodes, LaunchThatMayOverlapIsKnown) {
+    static CUlaunchAttribute attribute;
+    driver().table.cuGraphKernelNodeGetAttribute = [](CUgraphNode, CUlaunchAttributeID,
+                                                      CUlaunchAttributeValue *value) {
+        *value = attribute.value;
+        return CUDA_SUCCESS;
+    };
+    for (CUlaunchAttributeID id : {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                   CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN})
+        for (unsigned value : {0u, 1u}) {
+            SCOPED_TRACE(std::to_string(id) + " " + std::to_string(value));
+            attribute = {};
+            attribute.id = id;
+            attribute.value.memSyncDomain = (CUlaunchMemSyncDomain)value;
+            stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+            for (int step = 0; step < 8; step++) {
+                Launch(0);
+                LaunchWith(11, {attribute});
+                Launch(1);
+                Launch(2);
+                Sync();
+            }
+            driver().journal.clear();
+            Launch(0);
+            ASSERT_TRUE(driver().journal.empty());
+            EXPECT_EQ(last_engine_expects_overlap(),
+                      id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION && value == 1);
+            Sync();
+        }
+}
+
 TEST_F(Nodes, LaunchWithAttributesNowhereIsTheDrivers) {
     EXPECT_FALSE(Deferred([&] { return LaunchWith(10, CU_LAUNCH_ATTRIBUTE_IGNORE, false); }));
     for (int step = 0; step < 6; step++) {
@@ -248,8 +316,10 @@ TEST_F(Nodes, CopyThatIsNeverDeferredComesBehindEverything) {
     };
     EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kPinned, 64, CUS_COPY_HTOD); }), 2u);
     EXPECT_EQ(driver().journal[0], Line("k0", 100, 0));
+    EXPECT_EQ(other_thread([&] { return Memset(kDevice, 16, 1, 4); }), 2u);
     // Of memory that nobody knows, which is no op at all; and by a rule that is about speed alone.
     EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kPageable, 64, CUS_COPY_HTOD); }), 2u);
+    EXPECT_EQ(other_thread([&] { return Memset(kManaged, 16, 1, 4); }), 2u);
     EXPECT_EQ(other_thread([&] { return Memcpy(kDevice, kDevice + 64, 64, CUS_COPY_DTOD); }), 1u);
 }
 

@@ -86,7 +86,8 @@ class Rows : public Nodes {
     static void SetUpTestSuite() {
         std::string path = ::testing::TempDir() + "rows.conf";
         std::ofstream(path) << "[rules]\neager = api:cuMemsetD2D16Async\n"
-                               "never_defer = api:cuMemsetD2D32Async_ptsz\n";
+                               "never_defer = api:cuMemsetD2D32Async_ptsz\n"
+                               "eager = api:cuMemsetD8Async_ptsz\n";
         fake::Reset();
         ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"},
                                        {"CUSPLICE_SEGMENT_MAX", "4"},
@@ -343,6 +344,23 @@ TEST_F(Rows, RulesNameTheirCalls) {
         EXPECT_EQ(driver().journal.size(), abi == CUS_ABI_PTSZ ? 2u : 1u);
         Sync();
     }
+}
+
+// The first of the calls that rules may name.
+TEST_F(Rows, AMemsetOfBytesHasARuleToo) {
+    auto bytes = [&](cus_abi abi) {
+        cus_memset memset = {};
+        memset.stream = {stream_, abi};
+        memset.dst = kDevice;
+        memset.elem = 1;
+        memset.width = 64;
+        memset.height = 1;
+        memset.real = (void *)fake::Fill;
+        return Deferred([&] { return cus_engine_memset(&memset); });
+    };
+    EXPECT_TRUE(bytes(CUS_ABI_LEGACY));
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    EXPECT_FALSE(bytes(CUS_ABI_PTSZ));
 }
 
 } // namespace

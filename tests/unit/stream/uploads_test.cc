@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string>
 
+#include "shim/base/clock.h"
+
 using fake::Counters;
 using fake::driver;
 
@@ -197,6 +199,28 @@ TEST_F(Uploads, OfOtherSizesAndToOddPlacesCutTheSegment) {
         EXPECT_FALSE(StepWith(7, 3));
         EXPECT_FALSE(StepWith(7, 4, kDevice + 2)) << "a memset must be aligned";
     }
+    static uint32_t pageable;
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (int step = 0; step < 10; step++)
+        EXPECT_FALSE(StepWith(7, 4, (uintptr_t)&pageable)) << "no device memory";
+}
+
+// Nor is the program's memory read, once nothing is deferred.
+TEST_F(Uploads, AreNotLookedAtOnceNothingIsDeferred) {
+    StepWith(7, 4);
+    static int asked;
+    asked = 0;
+    driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids, void **values,
+                                               CUdeviceptr address) {
+        asked++;
+        return PointerGetAttributes(n, ids, values, address);
+    };
+    StepWith(7, 4);
+    EXPECT_GT(asked, 0);
+    cus_engine_defer_off("a test");
+    asked = 0;
+    StepWith(7, 4);
+    EXPECT_EQ(asked, 0);
 }
 
 // What was deferred is issued as the memset that it is.
@@ -229,12 +253,61 @@ TEST_F(Uploads, ACopyToPageableMemoryEndsTheStep) {
     fake::ExpectBalance();
 }
 
+// The driver judges them; nothing is read in its place.
+TEST_F(Uploads, FromNowhereAreLeftToTheDriver) {
+    cus_copy copy = {};
+    copy.form = CUS_COPY_HTOD;
+    copy.stream = {stream_, CUS_ABI_LEGACY};
+    copy.dst = kDevice;
+    copy.bytes = 4;
+    decltype(cus_driver::cuMemcpyHtoDAsync_v2) real =
+        [](CUdeviceptr, const void *, size_t, CUstream) { return CUDA_ERROR_INVALID_VALUE; };
+    copy.real = reinterpret_cast<void *>(real);
+    Launch(0);
+    EXPECT_EQ(cus_engine_copy(&copy), CUDA_ERROR_INVALID_VALUE);
+    copy.src = 0xffff; // the last address at which there is no memory
+    EXPECT_EQ(cus_engine_copy(&copy), CUDA_ERROR_INVALID_VALUE);
+    // A tool that plays a trace has addresses of another process.
+    copy.src = 1ull << 46;
+    cus_virtual.on = true;
+    EXPECT_EQ(cus_engine_copy(&copy), CUDA_ERROR_INVALID_VALUE);
+    cus_virtual.on = false;
+}
+
 class AccessiblePageableMemory : public Uploads {
     int Access() override { return 1; }
 };
 
 // A kernel may write to the source: the driver may read it later than at the call.
 TEST_F(AccessiblePageableMemory, IsLeftToTheDriver) {
+    for (uint32_t value = 1; value < 12; value++)
+        EXPECT_FALSE(StepWith(value, 4));
+}
+
+// A driver that does not say is taken for one whose kernels access it.
+TEST_F(Uploads, AreLeftToADriverThatDoesNotSayWhatKernelsAccess) {
+    driver().table.cuDeviceGetAttribute = nullptr;
+    for (uint32_t value = 1; value < 12; value++)
+        EXPECT_FALSE(StepWith(value, 4));
+}
+
+TEST_F(Uploads, AreLeftToADriverThatFailsToSayWhatKernelsAccess) {
+    driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute, CUdevice) {
+        *value = 0;
+        return CUDA_ERROR_INVALID_VALUE;
+    };
+    for (uint32_t value = 1; value < 12; value++)
+        EXPECT_FALSE(StepWith(value, 4));
+}
+
+TEST_F(Uploads, AreLeftToADriverThatDoesNotSayWhichDeviceIsTheirs) {
+    Launch(0); // the stream is known
+    static int asked;
+    asked = 0;
+    driver().table.cuCtxGetDevice = [](CUdevice *device) { // first for the memory itself
+        *device = 0;
+        return ++asked == 2 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+    };
     for (uint32_t value = 1; value < 12; value++)
         EXPECT_FALSE(StepWith(value, 4));
 }

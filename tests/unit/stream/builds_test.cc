@@ -1,0 +1,106 @@
+// Promise: ops that no graph stands for are deferred only if their graph may be built now.
+#include "tests/unit/stream/calls.h"
+#include "tests/unit/stream/program.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <initializer_list>
+#include <thread>
+#include <vector>
+
+using fake::driver;
+
+namespace {
+
+class Builds : public fake::ProgramTest {
+  protected:
+    static void SetUpTestSuite() {
+        fake::Reset();
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"},
+                                       {"CUSPLICE_SEGMENT_MAX", "4"},
+                                       {"CUSPLICE_BUILD_NODES", "4"}}));
+    }
+    // How many of a step's launches are deferred when they return.
+    int Deferred() {
+        int deferred = 0;
+        driver().journal.clear();
+        for (int i = 0; i < kOps; i++) {
+            size_t before = driver().journal.size();
+            EXPECT_EQ(Launch(i), CUDA_SUCCESS);
+            deferred += driver().journal.size() == before;
+        }
+        Sync();
+        EXPECT_EQ(driver().journal.size(), size_t{kOps});
+        return deferred;
+    }
+    static void WhileAnotherThreadBuilds(const std::function<void()> &call) {
+        std::promise<void> began, over;
+        std::thread other([&] {
+            builds_begin();
+            began.set_value();
+            over.get_future().wait();
+            builds_end();
+        });
+        began.get_future().wait();
+        call();
+        over.set_value();
+        other.join();
+    }
+    int Built() { return driver().calls["cuGraphInstantiateWithFlags"]; }
+};
+
+// Of each segment of four, all but the last launch, which launches the graph.
+TEST_F(Builds, OpsAreDeferredSegmentBySegmentAsTheQuotaAllows) {
+    EXPECT_EQ(Deferred(), 0);
+    EXPECT_EQ(Deferred(), 0);
+    for (int segments : {1, 2, 3, 3}) {
+        EXPECT_EQ(Deferred(), segments * 3);
+        EXPECT_EQ(Built(), segments);
+    }
+    fake::ExpectBalance();
+}
+
+TEST_F(Builds, NothingIsDeferredForAGraphWhileAnotherThreadBuilds) {
+    EXPECT_EQ(Deferred(), 0);
+    EXPECT_EQ(Deferred(), 0);
+    cus_counters before = fake::Counters();
+    WhileAnotherThreadBuilds([&] { EXPECT_EQ(Deferred(), 0); });
+    EXPECT_EQ(fake::Counters().eager_by[CUS_EAGER_OBSERVING] - before.eager_by[CUS_EAGER_OBSERVING],
+              uint64_t{kOps})
+        << "it will be built, so it is learned";
+    EXPECT_EQ(Built(), 0);
+    EXPECT_EQ(Deferred(), 3);
+    EXPECT_EQ(Built(), 1);
+    fake::ExpectBalance();
+}
+
+// Two steps that begin alike: where they part, the deferred ops go on as the second one's segment
+// if its graph may be built.
+TEST_F(Builds, OpsGoOnAsAnotherSegmentOnlyIfItsGraphMayBeBuilt) {
+    auto issued_by = [&](std::initializer_list<int> launches) {
+        std::vector<size_t> issued;
+        driver().journal.clear();
+        for (int i : launches) {
+            EXPECT_EQ(Launch(i), CUDA_SUCCESS);
+            issued.push_back(driver().journal.size());
+        }
+        Sync();
+        return issued;
+    };
+    using Counts = std::vector<size_t>;
+    for (int step = 0; step < 6; step++)
+        issued_by({0, 1, 2, 3});
+    EXPECT_EQ(Built(), 1);
+    const Counts parts = {0, 0, 3, 4}, whole = {0, 0, 0, 4};
+    EXPECT_EQ(issued_by({0, 1, 8, 9}), parts);
+    EXPECT_EQ(issued_by({0, 1, 8, 9}), parts);
+    WhileAnotherThreadBuilds([&] { EXPECT_EQ(issued_by({0, 1, 8, 9}), parts); });
+    EXPECT_EQ(Built(), 1);
+    EXPECT_EQ(issued_by({0, 1, 8, 9}), whole);
+    EXPECT_EQ(Built(), 2);
+    fake::ExpectBalance();
+}
+
+} // namespace

@@ -1,0 +1,52 @@
+#include "tests/unit/stream/calls.h"
+
+#include "shim/stream/call.h"
+#include "shim/stream/ranges.h"
+
+bool call_is(const struct cus_kind *kind, const struct call_asked *asked, CUcontext context) {
+    static struct cus_context of_engine;
+    static struct cus_engine engine;
+    const struct cus_record record = {.context = asked->of_event};
+    const struct cus_call call = {.type = asked->type,
+                                  .stream = {.abi = asked->abi},
+                                  .place = {.branch = asked->branch,
+                                            .from = asked->from,
+                                            .back = asked->back,
+                                            .goes_on = asked->goes_on},
+                                  .event = &record};
+    of_engine.handle = context;
+    engine.context = &of_engine;
+    return cus_call_is(&engine, &call, kind);
+}
+
+bool launch_is(const struct cus_kind *kind, const struct cus_launch *launch) {
+    return cus_kinds_is_launch(kind, launch);
+}
+
+#define SAME(name) _Static_assert((int)MEMORY_##name == (int)CUS_FAMILY_##name, #name)
+SAME(UNKNOWN);
+SAME(DEVICE);
+SAME(POOL);
+SAME(VIRTUAL);
+SAME(HOST);
+SAME(PAGEABLE);
+
+enum memory memory_at(uint64_t address, uint64_t bytes) {
+    return (enum memory)cus_ranges_family(address, bytes);
+}
+
+void memory_forget(void) {
+    cus_ranges_forget();
+}
+
+bool memory_forget_at(uint64_t address) {
+    return cus_ranges_forget_at(address);
+}
+
+void builds_begin(void) {
+    cus_lock_take(&cus_process.build_lock);
+}
+
+void builds_end(void) {
+    cus_lock_give(&cus_process.build_lock);
+}

@@ -1,0 +1,45 @@
+/* Asks whether a call is of a kind and what memory is, and lets a test be a thread that builds. */
+#ifndef CUSPLICE_TESTS_UNIT_STREAM_CALLS_H
+#define CUSPLICE_TESTS_UNIT_STREAM_CALLS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "shim/plan/op.h"
+#include "shim/stream/engine.h"
+
+struct call_asked {
+    enum cus_op_type type;
+    enum cus_abi abi;
+    CUcontext of_event; /* of a record's */
+    uint8_t branch, from;
+    uint16_t back;
+    uint8_t goes_on;
+};
+/* cus_call_is of this call on an engine of `context`. */
+bool call_is(const struct cus_kind *kind, const struct call_asked *asked, CUcontext context);
+/* cus_kinds_is_launch. */
+bool launch_is(const struct cus_kind *kind, const struct cus_launch *launch);
+
+/* enum cus_family of shim/stream/ranges.h, and its functions. */
+enum memory {
+    MEMORY_UNKNOWN,
+    MEMORY_DEVICE,
+    MEMORY_POOL,
+    MEMORY_VIRTUAL,
+    MEMORY_HOST,
+    MEMORY_PAGEABLE
+};
+enum memory memory_at(uint64_t address, uint64_t bytes);
+void memory_forget(void);
+bool memory_forget_at(uint64_t address);
+
+/* No other thread can build in between. */
+void builds_begin(void);
+void builds_end(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

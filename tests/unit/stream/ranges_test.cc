@@ -1,0 +1,337 @@
+// Promise: memory is of a kind only if the driver says so of all of it, and only while that can be
+// true.
+#include "tests/unit/stream/calls.h"
+#include "tests/unit/stream/program.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+using fake::driver;
+
+namespace {
+
+const CUcontext kContext = (CUcontext)0x1000, kOther = (CUcontext)0x2000;
+const CUmemoryPool kPool = (CUmemoryPool)0x700;
+
+// What the driver says of addresses from `from` to `to`.
+struct Told {
+    uint64_t from, to;
+    unsigned type = CU_MEMORYTYPE_DEVICE, managed = 0;
+    int ordinal = 0;
+    uint64_t start = from;
+    size_t size = to - from;
+    CUmemoryPool pool = nullptr;
+    CUcontext context = kContext;
+    CUresult result = CUDA_SUCCESS;
+    unsigned mapped = 0, access = 0;
+    uint64_t base = from;
+    size_t bytes = to - from;
+    CUresult mapping = CUDA_SUCCESS;
+};
+std::vector<Told> told;
+int asked;
+CUcontext current;
+
+CUresult Attributes(unsigned n, CUpointer_attribute *ids, void **values, CUdeviceptr address) {
+    asked++;
+    for (const Told &t : told) {
+        if (address < t.from || address >= t.to)
+            continue;
+        for (unsigned i = 0; i < n; i++) {
+            switch (ids[i]) {
+            case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+                *(unsigned *)values[i] = t.type;
+                break;
+            case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+                *(unsigned *)values[i] = t.managed;
+                break;
+            case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+                *(int *)values[i] = t.ordinal;
+                break;
+            case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+                *(CUdeviceptr *)values[i] = t.start;
+                break;
+            case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+                *(size_t *)values[i] = t.size;
+                break;
+            case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+                *(CUmemoryPool *)values[i] = t.pool;
+                break;
+            case CU_POINTER_ATTRIBUTE_CONTEXT:
+                *(CUcontext *)values[i] = t.context;
+                break;
+            case CU_POINTER_ATTRIBUTE_MAPPED:
+                *(unsigned *)values[i] = t.mapped;
+                break;
+            case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+                *(unsigned *)values[i] = t.access;
+                break;
+            case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+                *(CUdeviceptr *)values[i] = t.base;
+                break;
+            case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+                *(size_t *)values[i] = t.bytes;
+                break;
+            default:
+                break;
+            }
+        }
+        return ids[0] == CU_POINTER_ATTRIBUTE_MAPPED ? t.mapping : t.result;
+    }
+    return CUDA_SUCCESS;
+}
+
+Told Memory(uint64_t from, uint64_t to) {
+    return Told{from, to};
+}
+Told Mapping(uint64_t from, uint64_t to) {
+    Told made{from, to};
+    made.context = nullptr;
+    made.mapped = 1;
+    made.access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+    return made;
+}
+
+class Ranges : public fake::EngineTest {
+  protected:
+    static void SetUpTestSuite() {
+        fake::Reset();
+        ASSERT_TRUE(fake::StartEngine({}));
+    }
+    void SetUp() override {
+        fake::Reset();
+        cus_driver &t = driver().table;
+        t.cuPointerGetAttributes = Attributes;
+        t.cuCtxGetDevice = [](CUdevice *device) {
+            *device = 0;
+            return CUDA_SUCCESS;
+        };
+        t.cuCtxGetCurrent = [](CUcontext *context) {
+            *context = current;
+            return CUDA_SUCCESS;
+        };
+        current = kContext;
+        told.clear();
+        asked = 0;
+        memory_forget();
+    }
+    static memory Of(Told t) {
+        told = {t};
+        memory_forget();
+        return memory_at(t.from + 16, 8);
+    }
+};
+
+TEST_F(Ranges, OfTheCurrentDeviceAndContextAreDeviceMemory) {
+    Told t = Memory(0x1000, 0x2000);
+    EXPECT_EQ(Of(t), MEMORY_DEVICE);
+    t.context = kOther;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN) << "of another context";
+    t = Memory(0x1000, 0x2000);
+    t.ordinal = 1;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN) << "of another device";
+    t = Memory(0x1000, 0x2000);
+    t.managed = 1;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t.context = nullptr;
+    t.mapped = 1;
+    t.access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN) << "managed is not mapped";
+    t = Memory(0x1000, 0x2000);
+    t.type = CU_MEMORYTYPE_ARRAY;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = Memory(0x1000, 0x2000);
+    t.size = 0;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN) << "the driver does not say how much";
+    t = Memory(0x1000, 0x2000);
+    t.result = CUDA_ERROR_INVALID_CONTEXT;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+}
+
+TEST_F(Ranges, OfAPoolOrOfTheHostAreOfNoContext) {
+    Told t = Memory(0x1000, 0x2000);
+    t.pool = kPool;
+    t.context = nullptr;
+    EXPECT_EQ(Of(t), MEMORY_POOL);
+    t.ordinal = 1;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN) << "a pool of another device";
+    t = Memory(0x1000, 0x2000);
+    t.type = CU_MEMORYTYPE_HOST;
+    EXPECT_EQ(Of(t), MEMORY_HOST);
+    t.context = nullptr;
+    EXPECT_EQ(Of(t), MEMORY_HOST) << "registered for all contexts";
+}
+
+TEST_F(Ranges, AreUnknownWhereTheDriverDoesNotAnswer) {
+    told = {Memory(0x1000, 0x2000)};
+    driver().table.cuCtxGetDevice = [](CUdevice *device) {
+        *device = 0;
+        return CUDA_ERROR_INVALID_CONTEXT;
+    };
+    EXPECT_EQ(memory_at(0x1000, 8), MEMORY_UNKNOWN);
+    current = nullptr;
+    EXPECT_EQ(memory_at(0x9000, 8), MEMORY_UNKNOWN) << "there is no context";
+    current = kContext;
+    driver().table.cuCtxGetCurrent = [](CUcontext *context) {
+        *context = kContext;
+        return CUDA_ERROR_NOT_INITIALIZED;
+    };
+    EXPECT_EQ(memory_at(0x9000, 8), MEMORY_UNKNOWN);
+}
+
+// Each attribute by itself says that the driver knows the memory, so it is not the host's alone.
+TEST_F(Ranges, OfWhichTheDriverKnowsNothingAtAllArePageable) {
+    Told nothing = Memory(0x1000, 0x2000);
+    nothing.type = 0;
+    nothing.start = nothing.size = 0;
+    nothing.context = nullptr;
+    EXPECT_EQ(Of(nothing), MEMORY_PAGEABLE);
+    Told t = nothing;
+    t.result = CUDA_ERROR_INVALID_VALUE;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = nothing;
+    t.type = CU_MEMORYTYPE_HOST;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = nothing;
+    t.managed = 1;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = nothing;
+    t.start = 0x1000;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = nothing;
+    t.size = 0x1000;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = nothing;
+    t.pool = kPool;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = nothing;
+    t.context = kContext;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+}
+
+TEST_F(Ranges, OfAReservationAreVirtualWhereAMappingMayBeWritten) {
+    Told t = Mapping(0x1000, 0x2000);
+    EXPECT_EQ(Of(t), MEMORY_VIRTUAL);
+    t.access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = Mapping(0x1000, 0x2000);
+    t.mapped = 0;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = Mapping(0x1000, 0x2000);
+    t.mapping = CUDA_ERROR_INVALID_VALUE;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = Mapping(0x1000, 0x2000);
+    t.base = 0x1018; // behind the address, which is 0x1010
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t = Mapping(0x1000, 0x2000);
+    t.bytes = 0x10; // up to the address
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+    t.bytes = 0x18;
+    EXPECT_EQ(Of(t), MEMORY_VIRTUAL);
+    t = Mapping(0x1000, 0x2000);
+    t.ordinal = 1;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+}
+
+// Before the range is known and afterwards.
+TEST_F(Ranges, AreKnownToTheirEndsAndNoFurther) {
+    told = {Memory(0x1000, 0x2000)};
+    for (bool known : {false, true}) {
+        if (known) {
+            EXPECT_EQ(memory_at(0x1000, 0x1000), MEMORY_DEVICE);
+        } else {
+            EXPECT_EQ(memory_at(0x1000, 0x1001), MEMORY_UNKNOWN);
+            EXPECT_EQ(memory_at(0x1ff8, 16), MEMORY_UNKNOWN);
+            EXPECT_EQ(memory_at(0x1010, UINT64_MAX), MEMORY_UNKNOWN) << "around all of memory";
+        }
+        EXPECT_EQ(memory_at(0x1000, 0x1001), MEMORY_UNKNOWN);
+        EXPECT_EQ(memory_at(0x1010, UINT64_MAX), MEMORY_UNKNOWN);
+        EXPECT_EQ(memory_at(0x1ff8, 8), MEMORY_DEVICE);
+        EXPECT_EQ(memory_at(0x1000, 0), MEMORY_DEVICE);
+    }
+    Told t = Memory(0x1000, 0x2000);
+    t.start = 0x1800; // the driver speaks of memory that is elsewhere
+    t.size = 0x800;
+    EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
+}
+
+TEST_F(Ranges, OfOneContextSayNothingOfAnother) {
+    told = {Memory(0x1000, 0x2000)};
+    EXPECT_EQ(memory_at(0x1000, 8), MEMORY_DEVICE);
+    for (CUcontext other :
+         {kOther, (CUcontext)0x10}) { // above and below, in the order of the table
+        current = other;
+        EXPECT_EQ(memory_at(0x1000, 8), MEMORY_UNKNOWN);
+    }
+    // Host memory is of all of them, and is forgotten in all of them.
+    told[0].type = CU_MEMORYTYPE_HOST;
+    memory_forget();
+    for (CUcontext context : {kContext, kOther}) {
+        current = context;
+        EXPECT_EQ(memory_at(0x1000, 8), MEMORY_HOST);
+    }
+    asked = 0;
+    for (CUcontext context : {kContext, kOther}) {
+        current = context;
+        EXPECT_EQ(memory_at(0x1000, 8), MEMORY_HOST);
+    }
+    EXPECT_EQ(asked, 0) << "one context's range is not another one's";
+    told.clear();
+    EXPECT_FALSE(memory_forget_at(0x2000)) << "none is there";
+    EXPECT_EQ(memory_at(0x1000, 8), MEMORY_HOST);
+    EXPECT_TRUE(memory_forget_at(0x1fff));
+    EXPECT_FALSE(memory_forget_at(0x1fff));
+    for (CUcontext context : {kContext, kOther}) {
+        current = context;
+        EXPECT_EQ(memory_at(0x1000, 8), MEMORY_PAGEABLE);
+    }
+}
+
+TEST_F(Ranges, ThatTouchAreOneOnlyIfBothAreMappings) {
+    for (int first = 0; first < 2; first++)
+        for (int kinds = 0; kinds < 4; kinds++) {
+            SCOPED_TRACE(std::to_string(kinds) + ", the first one asked for is " +
+                         std::to_string(first));
+            bool mapped[2] = {(kinds & 1) != 0, (kinds & 2) != 0};
+            told = {mapped[0] ? Mapping(0x1000, 0x2000) : Memory(0x1000, 0x2000),
+                    mapped[1] ? Mapping(0x2000, 0x3000) : Memory(0x2000, 0x3000)};
+            memory_forget();
+            for (int i : {first, 1 - first})
+                EXPECT_EQ(memory_at(0x1000 + 0x1000 * i, 8),
+                          mapped[i] ? MEMORY_VIRTUAL : MEMORY_DEVICE);
+            asked = 0;
+            EXPECT_EQ(memory_at(0x1000, 0x1000), mapped[0] ? MEMORY_VIRTUAL : MEMORY_DEVICE);
+            EXPECT_EQ(memory_at(0x2000, 0x1000), mapped[1] ? MEMORY_VIRTUAL : MEMORY_DEVICE);
+            EXPECT_EQ(asked, 0) << "both are known";
+            EXPECT_EQ(memory_at(0x1ff0, 0x20),
+                      mapped[0] && mapped[1] ? MEMORY_VIRTUAL : MEMORY_UNKNOWN);
+            EXPECT_EQ(asked == 0, mapped[0] && mapped[1]);
+        }
+}
+
+// A mapping may grow on both sides, and a range that another one overlaps is outdated.
+TEST_F(Ranges, ThatOverlapReplaceWhatWasKnown) {
+    told = {Mapping(0x1000, 0x2000), Mapping(0x2000, 0x3000), Mapping(0x3000, 0x4000)};
+    EXPECT_EQ(memory_at(0x1000, 8), MEMORY_VIRTUAL);
+    EXPECT_EQ(memory_at(0x3000, 8), MEMORY_VIRTUAL);
+    EXPECT_EQ(memory_at(0x2000, 8), MEMORY_VIRTUAL);
+    asked = 0;
+    EXPECT_EQ(memory_at(0x1000, 0x3000), MEMORY_VIRTUAL);
+    EXPECT_EQ(asked, 0);
+    memory_forget();
+    EXPECT_EQ(memory_at(0x1000, 0x1000), MEMORY_VIRTUAL);
+    EXPECT_EQ(asked, 2) << "nothing behind its end";
+    for (bool below : {true, false}) {
+        memory_forget();
+        uint64_t old = below ? 0x1000 : 0x3000;
+        told = {Memory(old, old + 0x1800)};
+        EXPECT_EQ(memory_at(old, 8), MEMORY_DEVICE);
+        EXPECT_EQ(memory_at(old + 0x1000, 8), MEMORY_DEVICE);
+        told = {Memory(0x2000, 0x3800)};
+        EXPECT_EQ(memory_at(below ? 0x2800 : 0x2000, 8), MEMORY_DEVICE);
+        EXPECT_EQ(memory_at(below ? 0x1000 : 0x4000, 8), MEMORY_PAGEABLE);
+    }
+}
+
+} // namespace
