@@ -50,6 +50,8 @@ enum cusim_caller cusim_caller(void); /* whose call it is, on the calling thread
 bool cusim_faults_set(const char *text);
 /* Counts the call and applies its fault. Any result but CUDA_SUCCESS is the call's result. */
 CUresult cusim_fault(enum cusim_api api);
+/* Counts a kernel that ran, on a worker. Any result but CUDA_SUCCESS ends its context. */
+CUresult cusim_fault_kernel(void);
 /* The error by which the work being queued shall end its context, or CUDA_SUCCESS. */
 CUresult cusim_take_late(void);
 

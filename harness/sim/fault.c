@@ -1,6 +1,6 @@
 /*
- * Faults on demand: the n-th call of an entry point fails, loses its context, spoils captures, or
- * submits work that fails.
+ * Faults on demand: the n-th call of an entry point fails, loses its context, spoils captures,
+ * submits work that fails, or never returns; the n-th kernel that runs ends its context.
  *
  * Any thread. The list's own lock is taken behind cusim.lock or alone. What a fault does to
  * contexts and captures happens under cusim.lock, before the call itself takes that lock.
@@ -12,13 +12,17 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum effect {
     FAIL,       /* returns the code and does nothing */
     LOSE,       /* returns the code, as do all later calls that use the context */
     LATE,       /* succeeds; after its work in a stream the context ends with the code */
     INVALIDATE, /* spoils the context's open captures, then works as usual */
+    HANG,       /* never returns */
 };
+
+enum { KERNEL = CUSIM_API_COUNT }; /* stands for an api: each kernel that runs counts as a call */
 
 struct fault {
     int api;
@@ -57,6 +61,8 @@ CUresult cusim_take_late(void) {
 /* ---- the list ---- */
 
 static int api_by_name(const char *name, size_t length) {
+    if (length == strlen("kernel") && memcmp(name, "kernel", length) == 0)
+        return KERNEL;
     for (int i = 0; i < CUSIM_API_COUNT; i++)
         if (strlen(cusim_rows[i].symbol) == length &&
             memcmp(cusim_rows[i].symbol, name, length) == 0)
@@ -82,7 +88,7 @@ static bool take_number(const char **text, uint64_t most, uint64_t *number) {
     return *number > 0;
 }
 
-/* symbol[@own|@program]:n[+]:(code|lost=code|late=code|invalidate) */
+/* symbol[@own|@program]:n[+]:(code|lost=code|late=code|invalidate|hang), kernel:n[+]:late=code */
 static bool take_fault(const char **text, struct fault *f) {
     uint64_t code;
     size_t length = strcspn(*text, "@:,");
@@ -97,14 +103,18 @@ static bool take_fault(const char **text, struct fault *f) {
     f->onward = take(text, "+");
     if (!take(text, ":"))
         return false;
-    if (take(text, "invalidate")) {
+    if (take(text, "invalidate"))
         f->effect = INVALIDATE;
-        return true;
-    }
-    if (take(text, "lost="))
+    else if (take(text, "hang"))
+        f->effect = HANG;
+    else if (take(text, "lost="))
         f->effect = LOSE;
     else if (take(text, "late="))
         f->effect = LATE;
+    if (f->api == KERNEL && (f->effect != LATE || f->caller != CUSIM_CALLERS))
+        return false;
+    if (f->effect == INVALIDATE || f->effect == HANG)
+        return true;
     if (!take_number(text, 99999, &code))
         return false;
     f->code = (CUresult)code;
@@ -129,12 +139,12 @@ bool cusim_faults_set(const char *text) {
 }
 
 /* Counts the call, and finds its fault. */
-static bool due(enum cusim_api api, struct fault *out) {
+static bool due(int api, struct fault *out) {
     bool is_due = false;
     pthread_mutex_lock(&fault_lock);
     for (unsigned i = 0; i < n_faults; i++) {
         struct fault *f = &faults[i];
-        if (f->api != (int)api || (f->caller != CUSIM_CALLERS && f->caller != (int)caller))
+        if (f->api != api || (f->caller != CUSIM_CALLERS && f->caller != (int)caller))
             continue;
         f->seen++;
         if (f->seen == f->nth || (f->onward && f->seen > f->nth)) {
@@ -167,7 +177,7 @@ static void spoil_captures(void) {
 CUresult cusim_fault(enum cusim_api api) {
     struct fault f;
     late = CUDA_SUCCESS;
-    if (!atomic_load_explicit(&any_fault, memory_order_acquire) || !due(api, &f))
+    if (!atomic_load_explicit(&any_fault, memory_order_acquire) || !due((int)api, &f))
         return CUDA_SUCCESS;
     switch (f.effect) {
     case INVALIDATE:
@@ -179,7 +189,16 @@ CUresult cusim_fault(enum cusim_api api) {
     case LOSE:
         lose_context(f.code);
         return f.code;
+    case HANG:
+        for (;;) /* as long as the process lives */
+            pause();
     default:
         return f.code;
     }
+}
+
+CUresult cusim_fault_kernel(void) {
+    struct fault f;
+    bool any = atomic_load_explicit(&any_fault, memory_order_acquire) && due(KERNEL, &f);
+    return any ? f.code : CUDA_SUCCESS;
 }

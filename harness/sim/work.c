@@ -115,6 +115,9 @@ CUresult cusim_work_run(const struct cusim_work *work, struct cusim_stream *stre
             return CUDA_ERROR_ILLEGAL_ADDRESS;
         if (cusim_take_trap && cusim_take_trap())
             return CUDA_ERROR_LAUNCH_FAILED;
+        CUresult fault = cusim_fault_kernel();
+        if (fault != CUDA_SUCCESS)
+            return fault;
         break;
     }
     case CUSIM_WORK_MEMSET:

@@ -502,6 +502,8 @@ unsigned cus_entry_around(uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, ui
     if (cus_api_rows[row].act < CUS_ACT_LOAD || cus_api_rows[row].act > CUS_ACT_LIST_KERNELS)
         call.has_stream = cus_act_stream(call.row, arg >= 0 ? &a[arg] : NULL, &call.ref);
     unsigned result = around(&call);
+    if (result != CUDA_SUCCESS)
+        cus_engine_failed((CUresult)result);
     cus_guard_leave(&guard);
     return result;
 }

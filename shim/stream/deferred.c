@@ -447,6 +447,10 @@ static void launched(struct cus_engine *engine, struct found *found, uint64_t no
     counters->in_graphs += segment->n;
     counters->records_in_graphs += segment->records;
     cus_branch_launched(engine, segment->branches);
+    engine->launched.n = segment->n;
+    engine->launched.first = segment->places[0].kind;
+    engine->launched.last = segment->places[segment->n - 1].kind;
+    __atomic_store_n(&engine->launched.at_ns, now, __ATOMIC_RELAXED);
     if (found->choice == CUS_CHOICE_EXACT)
         counters->sig_exact++;
     else if (found->choice == CUS_CHOICE_PATCH)

@@ -310,6 +310,8 @@ static CUresult carry_out_here(struct cus_call *call) {
     struct cus_stream_ref before = thread->ref;
     call->side = NULL;
     CUresult result = carry_out(call);
+    if (__builtin_expect(result != CUDA_SUCCESS, 0))
+        cus_engine_failed(result);
     if (thread->pending && thread->cached_engine != thread->pending &&
         call->side != thread->pending)
         cus_registry_turn(thread, before);

@@ -166,6 +166,8 @@ void cus_engine_wait_took(const struct cus_stream_ref *stream, uint64_t ns);
  * stream of this thread); CUDA_SUCCESS: none. A sync call that would itself succeed returns it
  * (HAZARDS E4). `row` is that call's. */
 CUresult cus_engine_take_error(const struct cus_stream_ref *stream, unsigned row);
+/* A call of the program's returned this error. Said once if the context is lost. */
+void cus_engine_failed(CUresult result);
 
 /* ---- lifetimes: called after the flush and before the real call ---- */
 void cus_engine_stream_gone(const struct cus_stream_ref *stream);

@@ -56,6 +56,13 @@ static void close_engine(struct cus_engine *engine, const void *unused) {
     cus_registry_close(engine);
 }
 
+/* What the program has not heard of by then was about this context: a wait for the next one must
+ * not tell it. */
+static void close_with_context(struct cus_engine *engine, const void *unused) {
+    close_engine(engine, unused);
+    __atomic_store_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
+}
+
 /* The driver must not be asked whether a destroyed stream captures. */
 static void forget_capture(CUstream stream) {
     for (struct cus_context *context = cus_streams_contexts(); context; context = context->next) {
@@ -140,7 +147,7 @@ void cus_engine_context_gone(void) {
     CUS_TRACE(.what = CST_CALL_CONTEXT_GONE);
     cus_room_untracked_destroyed(NULL, NULL);
     cus_flush_branches(CUS_CAUSE_UNKNOWN_API);
-    drop_code(close_engine);
+    drop_code(close_with_context);
     for (struct cus_context *context = cus_streams_contexts(); context; context = context->next)
         forget_context(context);
     forget_memory();

@@ -81,10 +81,12 @@ static bool may_defer(struct cus_engine *engine, struct cus_proposal proposal,
     why_not->why = CUS_WHY_CAPTURE;
     if (CUS_HAZARD(D3) && cus_program_captures(engine->context))
         return false;
-    CUstreamCaptureStatus status;
-    if (CUS_HAZARD(D6) &&
-        (cus_process.driver->cuStreamIsCapturing(engine->handle, &status) != CUDA_SUCCESS ||
-         status != CU_STREAM_CAPTURE_STATUS_NONE))
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult asked = cus_process.driver->cuStreamIsCapturing(engine->handle, &status);
+    bool captures = asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+                    (asked == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
+    bool lost = asked != CUDA_SUCCESS && asked != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if ((CUS_HAZARD(D6) && captures) || (CUS_HAZARD(E14) && lost))
         return false;
     why_not->why = CUS_WHY_GONE;
     if (!cus_streams_same(engine)) {

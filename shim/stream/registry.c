@@ -86,18 +86,28 @@ static struct cus_engine *new_engine(void) {
     return engine;
 }
 
-static void set_up(struct cus_engine *engine, struct cus_context *context, CUstream handle,
-                   unsigned flags) {
+/* What the driver says of a stream that is new to the library. */
+struct answers {
+    unsigned flags;
+    uint64_t id;   /* 0: unknown */
+    uint64_t seed; /* of advice */
+};
+
+static struct cus_plan_limits limits_of_plans(void) {
     const struct cus_options *options = cus_options();
-    const struct cus_driver *driver = cus_process.driver;
-    struct cus_plan_limits limits = {.warmup = options->warmup,
-                                     .segment_first = options->segment_first,
-                                     .segment_max = options->segment_max,
-                                     .segment_ns = options->hold_us * FILL_NS,
-                                     .variants = options->variants,
-                                     .nodes_max = options->nodes_max,
-                                     .mode = cus_options_graphs(options),
-                                     .count_only = !cus_process.learns};
+    return (struct cus_plan_limits){.warmup = options->warmup,
+                                    .segment_first = options->segment_first,
+                                    .segment_max = options->segment_max,
+                                    .segment_ns = options->hold_us * FILL_NS,
+                                    .variants = options->variants,
+                                    .nodes_max = options->nodes_max,
+                                    .mode = cus_options_graphs(options),
+                                    .count_only = !cus_process.learns};
+}
+
+static void set_up(struct cus_engine *engine, struct cus_context *context, CUstream handle,
+                   const struct answers *answers) {
+    struct cus_plan_limits limits = limits_of_plans();
     /* This is against the lock order, but cannot deadlock: a thread that still holds this lock has
      * just closed the engine, and needs the registry lock no more. */
     cus_lock_take_unordered(&engine->lock);
@@ -112,7 +122,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->context = context;
     engine->handle = handle;
     engine->legacy = handle == CU_STREAM_LEGACY;
-    engine->blocking = engine->legacy || !(flags & CU_STREAM_NON_BLOCKING);
+    engine->blocking = engine->legacy || !(answers->flags & CU_STREAM_NON_BLOCKING);
     engine->capture_refused = false;
     engine->traced_epoch = 0;
     __atomic_store_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
@@ -124,16 +134,11 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->step_longest = engine->step_number = engine->step_covered = 0;
     engine->learning = (struct cus_learning){.steps = 0};
     engine->timed_ns = cus_clock_ns();
-    engine->id = 0;
-    if (driver->cuStreamGetId) {
-        unsigned long long id = 0;
-        driver->cuStreamGetId(handle, &id);
-        engine->id = id;
-    }
+    engine->id = answers->id;
     uint64_t formed = engine->view.n_formed; /* by the streams that this object served before */
     cus_plan_init(cus_engine_plan(engine), &limits, cus_deferred_drop_exec, engine);
     engine->view.n_formed = formed;
-    cus_plan_advise(cus_engine_plan(engine), cus_advice_get(), cus_advice_seed(context, &limits));
+    cus_plan_advise(cus_engine_plan(engine), cus_advice_get(), answers->seed);
     engine->step_new = engine->view.new_nodes;
     engine->building.length = 0;
     engine->building.began = cus_engine_account(engine);
@@ -161,20 +166,32 @@ static void note_gpu(struct cus_context *context) {
     cus_gpu_note(cus_gpu_of(values[0], values[1], values[2]));
 }
 
-/* Makes an engine for the stream. The driver is only asked for the stream's flags and identity, so
- * nothing of the program changes. */
-static struct cus_engine *make_engine(struct cus_context *context, CUstream handle) {
+/* Asks the driver about the stream: its flags and identity, so nothing of the program changes. No
+ * lock is held, because other threads need not wait for a driver that does not answer. False: the
+ * stream gets no engine. */
+static bool ask(struct cus_context *context, CUstream handle, struct answers *answers) {
     const struct cus_driver *driver = cus_process.driver;
-    struct cus_engine *engine = NULL;
-    unsigned flags = 0;
+    const struct cus_plan_limits limits = limits_of_plans();
+    unsigned long long id = 0;
     struct cus_relaxed relaxed = cus_relax(driver);
     note_gpu(context);
-    if (driver->cuStreamGetFlags(handle, &flags) == CUDA_SUCCESS &&
-        !(CUS_HAZARD(B10) && is_green(handle)) &&
-        (!CUS_HAZARD(A27) || cus_options()->trust_driver || !cus_graphs_hang(context)) &&
-        (engine = new_engine()))
-        set_up(engine, context, handle, flags);
+    bool serves = driver->cuStreamGetFlags(handle, &answers->flags) == CUDA_SUCCESS &&
+                  !(CUS_HAZARD(B10) && is_green(handle)) &&
+                  (!CUS_HAZARD(A27) || cus_options()->trust_driver || !cus_graphs_hang(context));
+    if (serves && driver->cuStreamGetId)
+        driver->cuStreamGetId(handle, &id);
+    answers->id = id;
+    answers->seed = serves ? cus_advice_seed(context, &limits) : 0;
     cus_relax_end(driver, relaxed);
+    return serves;
+}
+
+/* Registry lock held. */
+static struct cus_engine *make_engine(struct cus_context *context, CUstream handle,
+                                      const struct answers *answers) {
+    struct cus_engine *engine = new_engine();
+    if (engine)
+        set_up(engine, context, handle, answers);
     if (engine && engine->legacy)
         __atomic_store_n(&context->legacy, engine, __ATOMIC_RELEASE);
     return engine;
@@ -214,10 +231,12 @@ static void find_or_make(struct cus_thread *thread, struct cus_context *context,
         return;
     if (!belongs_to(handle, context->handle))
         return;
+    struct answers answers = {0};
+    bool serves = ask(context, handle, &answers);
     cus_lock_take(&cus_registry_lock);
     entry = cus_streams_find(context->handle, handle);
-    if (!entry && (entry = cus_streams_add(context->handle, handle)))
-        entry->engine = make_engine(context, handle);
+    if (!entry && (entry = cus_streams_add(context->handle, handle)) && serves)
+        entry->engine = make_engine(context, handle, &answers);
     note_found(thread, entry, context);
     cus_lock_give(&cus_registry_lock);
 }

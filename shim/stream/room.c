@@ -284,7 +284,8 @@ static bool idle(struct cus_context *context) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0, at = room->busy < n ? room->busy : 0; i < n; i++, at = (at + 1) % n) {
         const struct cus_engine *engine = cus_process.engines[at];
-        if (engine->askable && engine->context == context && !cus_room_complete(engine)) {
+        if (__atomic_load_n(&engine->askable, __ATOMIC_ACQUIRE) && engine->context == context &&
+            !cus_room_complete(engine)) {
             room->busy = at;
             return false;
         }
@@ -292,17 +293,21 @@ static bool idle(struct cus_context *context) {
     return untracked_idle(context->handle);
 }
 
+/* The caller holds the registry lock, so it must not wait for a build, except for the first engine
+ * of all. */
 void cus_room_stream_made(struct cus_engine *engine) {
+    __atomic_store_n(&engine->askable, true, __ATOMIC_RELEASE);
+    if (engine->number)
+        return;
     cus_lock_take(&cus_process.build_lock);
-    engine->askable = true;
-    if (!engine->number && __atomic_load_n(&untracked()->before, __ATOMIC_SEQ_CST))
+    if (__atomic_load_n(&untracked()->before, __ATOMIC_SEQ_CST))
         add_untracked(threads_before);
     cus_lock_give(&cus_process.build_lock);
 }
 
 void cus_room_stream_goes(struct cus_engine *engine) {
     cus_lock_take(&cus_process.build_lock);
-    engine->askable = false;
+    __atomic_store_n(&engine->askable, false, __ATOMIC_RELAXED);
     cus_lock_give(&cus_process.build_lock);
 }
 

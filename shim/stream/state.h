@@ -134,6 +134,11 @@ struct cus_engine {
     struct cus_exec *dropped; /* lock: graphs that the plan dropped and nobody destroyed yet */
     const char *dropping;     /* lock: why the plan drops graphs just now, for the log; NULL: it
                                * forms segments anew */
+    struct cus_launched {     /* lock: the last graph, for lost.c; n = 0: none, or its code went */
+        uint32_t n;
+        uint64_t at_ns; /* atomic */
+        const struct cus_kind *first, *last;
+    } launched;
     struct cus_submit submit;
     CUstream capture_stream;      /* lock: private, made at the first build */
     bool capture_refused;         /* lock: the stream could not be made, so nothing is built */
@@ -156,7 +161,8 @@ struct cus_engine {
         uint64_t at_ns, ran_ns; /* the last look, and what the owner had run; 0: not known */
         uint64_t waited_since;  /* `pending_since` of the segment that got more time */
     } noted;
-    bool askable; /* build lock: the stream exists, so it may be asked if it is busy */
+    bool askable; /* atomic: the stream exists, so it may be asked if it is busy; cleared under the
+                     build lock */
     /* Lock: graphs destroyed while the stream may still have been running them. */
     struct cus_freed {
         uint32_t graphs, nodes;
@@ -467,6 +473,7 @@ static inline bool cus_run_ended(struct cus_engine *engine) {
 /* Kinds are about to be freed. Engine lock held. */
 static inline void cus_engine_forget_kinds(struct cus_engine *engine) {
     engine->generation++;
+    engine->launched.n = 0;
     memset(engine->kind_cache, 0, sizeof engine->kind_cache);
 }
 /* Is the function in `known_funcs`? Read without a lock. False does not mean that the function is

@@ -50,6 +50,14 @@ static struct kept *kept[DIFFERENCES];
 static uint32_t n_kept;
 static char *unstable[UNSTABLES];
 static uint32_t n_unstable;
+/* A context that was lost; `first` NULL: none was. */
+static struct {
+    CUresult error;
+    uint64_t stream;
+    uint32_t ops;
+    int op;
+    char *first, *last;
+} lost;
 
 /* ---- counts ---- */
 
@@ -164,6 +172,48 @@ bool cus_report_is_unstable(const char *kernel) {
     return found;
 }
 
+static void say_lost(const char *before) {
+    if (lost.op >= 0)
+        cus_log(CUS_WARN, "verify",
+                "%sthe context was lost with error %d at op %d of %u, %s, on stream %llu. It was "
+                "issued by itself: no graph is at fault",
+                before, (int)lost.error, lost.op + 1, lost.ops, lost.first,
+                (unsigned long long)lost.stream);
+    else
+        cus_log(CUS_WARN, "verify",
+                "%sthe context was lost with error %d in a graph of %u ops, %s to %s, on stream "
+                "%llu. Which of them failed is not known. Issued one by one, none did",
+                before, (int)lost.error, lost.ops, lost.first, lost.last,
+                (unsigned long long)lost.stream);
+}
+
+void cus_report_lost(const struct cus_loss *loss) {
+    char *first = cus_mem_text(op_name(loss->first)), *last = cus_mem_text(op_name(loss->last));
+    cus_lock_take(&lock);
+    bool keeps = first && last && !lost.first;
+    if (keeps) {
+        lost.error = loss->error;
+        lost.stream = loss->stream;
+        lost.ops = loss->ops;
+        lost.op = loss->op;
+        lost.first = first;
+        lost.last = last;
+        say_lost("");
+    }
+    cus_lock_give(&lock);
+    if (!keeps) {
+        cus_mem_free(first);
+        cus_mem_free(last);
+    }
+}
+
+bool cus_report_has_lost(void) {
+    cus_lock_take(&lock);
+    bool has = lost.first != NULL;
+    cus_lock_give(&lock);
+    return has;
+}
+
 /* ---- the end: no thread adds anything any more ---- */
 
 static void dims_text(const uint32_t *d, char *out, size_t bytes) {
@@ -231,6 +281,8 @@ static void say_all(void) {
         cus_log(CUS_WARN, "verify", "  not the same twice: %s", unstable[i]);
     for (uint32_t i = 0; i < n_kept; i++)
         say_difference(kept[i]);
+    if (lost.first)
+        say_lost("  ");
 }
 
 static void put_dims(struct cus_json *w, const uint32_t *d) {
@@ -279,6 +331,21 @@ static void put_difference(struct cus_json *w, const struct kept *one) {
     cus_json_close(w, '}');
 }
 
+static void put_lost(struct cus_json *w) {
+    cus_json_open(w, "context_lost", '{');
+    cus_json_number(w, "error", (uint64_t)lost.error);
+    cus_json_number(w, "stream", lost.stream);
+    cus_json_number(w, "ops", lost.ops);
+    if (lost.op >= 0) {
+        cus_json_number(w, "op", (uint64_t)lost.op);
+        cus_json_text(w, "kernel", lost.first);
+    } else {
+        cus_json_text(w, "first", lost.first);
+        cus_json_text(w, "last", lost.last);
+    }
+    cus_json_close(w, '}');
+}
+
 static void put_all(struct cus_json *w) {
     const struct cus_options *options = cus_options();
     const struct cus_verify_counts *c = &counts;
@@ -315,6 +382,8 @@ static void put_all(struct cus_json *w) {
     for (uint32_t i = 0; i < n_kept; i++)
         put_difference(w, kept[i]);
     cus_json_close(w, ']');
+    if (lost.first)
+        put_lost(w);
     cus_json_close(w, '}');
 }
 
@@ -344,5 +413,8 @@ void cus_report_drop(void) {
     }
     for (; n_unstable; n_unstable--)
         cus_mem_free(unstable[n_unstable - 1]);
+    cus_mem_free(lost.first);
+    cus_mem_free(lost.last);
+    lost.first = lost.last = NULL;
     counts = (struct cus_verify_counts){0};
 }

@@ -43,6 +43,18 @@ struct cus_difference {
 };
 /* Logs the first difference; keeps each while there is room. */
 void cus_report_difference(const struct cus_difference *difference);
+/* A context that was lost while a launch of a graph was verified. */
+struct cus_loss {
+    CUresult error;
+    uint64_t stream;
+    uint32_t ops; /* of the graph */
+    int op;       /* the op that was issued by itself; -1: the graph was launched */
+    const struct cus_kind *first, *last; /* of the graph; with an op, `first` is that op's */
+};
+/* Logs it; keeps the first. */
+void cus_report_lost(const struct cus_loss *loss);
+/* True: cus_report_lost was called. */
+bool cus_report_has_lost(void);
 /* Adds a kernel that does not give the same result twice. */
 void cus_report_unstable(const char *kernel);
 /* True: the kernel is one of these. */

@@ -29,16 +29,18 @@ struct job {
     bool part;          /* memory holds what a part of the ops or of the graph did: it must be
                          * restored */
     CUresult result;
+    CUresult error; /* by which the context was lost */
 };
 
 static uint64_t *sums_of(struct job *job, enum run run) {
     return job->sums + (size_t)run * job->list.n;
 }
 
-/* Waits once more after a failure: nothing may be in flight, whatever the driver says. */
+/* Waits once more after a failure: nothing may be in flight, whatever the driver says. If that
+ * fails too, the context is lost. */
 static bool wait(struct job *job) {
     if (job->v->driver->cuStreamSynchronize(job->v->stream) != CUDA_SUCCESS) {
-        job->v->driver->cuStreamSynchronize(job->v->stream);
+        job->error = job->v->driver->cuStreamSynchronize(job->v->stream);
         job->lost = true;
     }
     return !job->lost;
@@ -79,6 +81,30 @@ static bool issue(struct job *job, uint32_t n, enum run run) {
     job->ops_stand = n == job->v->n;
     job->part = n < job->v->n;
     return wait(job) && sum_up(job, run);
+}
+
+/* The context was lost: by op `op`, or by the graph (-1). */
+static void report_lost(const struct job *job, int op) {
+    const struct cus_verify *v = job->v;
+    cus_report_lost(&(struct cus_loss){.error = job->error,
+                                       .stream = v->stream_id,
+                                       .ops = v->n,
+                                       .op = op,
+                                       .first = v->ops[op < 0 ? 0 : op].kind,
+                                       .last = v->ops[v->n - 1].kind});
+}
+
+/* Issues the ops one by one and waits behind each, so that one that loses the context is known.
+ * False: nothing can be said of the graph, and what the ops did stands. */
+static bool try_each(struct job *job) {
+    for (uint32_t i = 0; i < job->v->n; i++) {
+        job->result = cus_issue(job->v->driver, job->v->ops[i].kind, job->v->ops[i].requested,
+                                job->v->stream);
+        if (!job->lost && !wait(job) && job->error != CUDA_SUCCESS)
+            report_lost(job, (int)i);
+    }
+    job->ops_stand = true;
+    return !job->lost && sum_up(job, EAGER);
 }
 
 /* `n` as for cut_off. */
@@ -243,13 +269,28 @@ static enum cus_proof judge(struct job *job, struct cus_verify_counts *counts) {
     return range >= 0 ? CUS_PROOF_BAD : CUS_PROOF_GOOD;
 }
 
+/* Nothing can be said of the graph. */
+static void count_unjudged(const struct job *job, struct cus_verify_counts *counts) {
+    if (job->error != CUDA_SUCCESS)
+        cus_report_skip(CUS_UNVERIFIED_LOST);
+    else
+        counts->unjudged = 1;
+}
+
 static enum cus_proof run(struct job *job, struct cus_verify_counts *counts) {
-    if (cus_exec_launch(job->v->driver, job->v->exec, job->v->stream) != CUDA_SUCCESS) {
+    if (!try_each(job) || !set_back(job)) {
+        count_unjudged(job, counts);
+        return CUS_PROOF_GOOD;
+    }
+    if (job->lost ||
+        cus_exec_launch(job->v->driver, job->v->exec, job->v->stream) != CUDA_SUCCESS) {
         cus_report_skip(CUS_UNVERIFIED_LAUNCH);
         return CUS_PROOF_NONE;
     }
     if (!wait(job) || cus_gate_forced() || !sum_up(job, GRAPH)) {
-        counts->unjudged = 1;
+        if (job->error != CUDA_SUCCESS)
+            report_lost(job, -1);
+        count_unjudged(job, counts);
         return CUS_PROOF_LAUNCHED;
     }
     if (!issue(job, job->v->n, EAGER)) {

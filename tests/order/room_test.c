@@ -122,6 +122,8 @@ static const struct order_weaker weaker[] = {
      "under the lock: what it misses costs a second look"},
     {"room.c cus_room_begins LOAD &untracked()->epoch RELAXED",
      "a thread that knows of the wait is ordered by the program"},
+    {"room.c cus_room_stream_made STORE &engine->askable RELAXED",
+     "it publishes the stream's handle and context, which no thread of this test reads"},
     {"room.c is_before LOAD &cus_process.n_engines RELAXED",
      "a hint: the thread looks again once it is counted"},
     {"room.c add_untracked LOAD &all->waits RELAXED", "the epoch, read before, has brought it"},

@@ -235,6 +235,10 @@ CUresult cus_engine_take_error(const struct cus_stream_ref *ref, unsigned row) {
     return error ? (CUresult)atoi(error) : CUDA_SUCCESS;
 }
 
+void cus_engine_failed(CUresult result) {
+    (void)result;
+}
+
 void cus_engine_stream_gone(const struct cus_stream_ref *ref) {
     char stream[64];
     seam_log("engine stream_gone %s", stream_name(ref, stream, sizeof stream));

@@ -170,6 +170,8 @@ std::vector<Case> MakeCases() {
         {"errors_memory", 40, "", "", {}},
         {"errors_context", 40, "", "", {}},
         {"sticky_error", 20, "", "", {}},
+        {"lost_context", 40, "", "", {}},
+        {"thread_hangs", 20, "", "", {}},
         {"module_reload", 40, "", "", {}},
         {"library_reload", 40, "", "", {}},
         {"two_contexts", 20, "", "", {}},

@@ -331,6 +331,56 @@ TEST(Verify, WithoutADriverThatCanIsSaid) {
     EXPECT_GT(v.run.stats.Number("issued.in_graphs"), 0); // as graphs, unverified
 }
 
+// The program sees what it would have seen, and is told which of its launches it was.
+TEST(Verify, AnOpThatLosesTheContextIsNamed) {
+    Verified v = Undisturbed("lost_context", {}, {"--seed", "205"});
+    EXPECT_EQ(v.report.Number("context_lost.error"), 719);
+    EXPECT_EQ(Text(v.report, "context_lost.kernel"), "trap");
+    double op = v.report.Number("context_lost.op"), ops = v.report.Number("context_lost.ops");
+    EXPECT_LT(op, ops);
+    EXPECT_EQ(v.report.Number("not_verified.context_lost"), 1);
+    EXPECT_EQ(v.report.Number("different"), 0);
+    ExpectSum(v);
+    std::string said = "the context was lost with error 719 at op " + std::to_string((int)op + 1) +
+                       " of " + std::to_string((int)ops) + ", trap, on stream " +
+                       std::to_string((int)v.report.Number("context_lost.stream"));
+    const std::string &err = v.run.result.err;
+    EXPECT_NE(err.find("verify: " + said), std::string::npos) << err;
+    EXPECT_NE(err.find("verify:   " + said), std::string::npos) << "in the summary: " << err;
+    EXPECT_EQ(err.find("no verified graph"), std::string::npos) << err;
+}
+
+TEST(Verify, AnOpOutsideOfGraphsThatLosesTheContextIsSaidToBeOne) {
+    Verified v = Undisturbed("lost_context", {{"CUSPLICE_EAGER", "trap"}}, {"--seed", "205"});
+    EXPECT_EQ(v.report.Number("not_verified.context_lost"), 0);
+    EXPECT_FALSE(v.report.text.count("context_lost.kernel"));
+    EXPECT_NE(v.run.result.err.find("719 by an op that is in no verified graph"), std::string::npos)
+        << v.run.result.err;
+}
+
+// Its ops were issued before, one by one, and none of them failed.
+TEST(Verify, AGraphThatLosesTheContextIsNamedByItsEnds) {
+    Setting setting;
+    std::string report = TempDir() + "/report.json";
+    setting.preload = true;
+    setting.library = "tests/sim/libcusplice_faults.so";
+    setting.env = {{"CUSPLICE_MODE", "verify"},
+                   {"CUSPLICE_VERIFY_REPORT", report},
+                   {"CUSIM_FAULT", "cuGraphLaunch@own:40:late=700"}};
+    Outcome run = RunCase(CaseOf("lost_context"), setting);
+    Json json = ParseJson(ReadFile(report));
+    ASSERT_TRUE(json.valid) << run.Describe();
+    EXPECT_NE(run.result.out.find(": 700\n"), std::string::npos) << run.Describe();
+    EXPECT_EQ(json.Number("context_lost.error"), 700);
+    EXPECT_GT(json.Number("context_lost.ops"), 1);
+    EXPECT_FALSE(json.number.count("context_lost.op"));
+    EXPECT_NE(json.text["context_lost.first"], "");
+    EXPECT_NE(json.text["context_lost.last"], "");
+    EXPECT_NE(run.result.err.find("Which of them failed is not known. Issued one by one, none did"),
+              std::string::npos)
+        << run.result.err;
+}
+
 // Whatever call of the verifier's own fails, the program has what its launches did. A copy back
 // that fails half-way is left out: nobody can help that.
 TEST(Verify, CallsOfItsOwnThatFailAreNotSeen) {
@@ -339,7 +389,7 @@ TEST(Verify, CallsOfItsOwnThatFailAreNotSeen) {
     plain.args = mine.args = {"--steps", "8"};
     Outcome expected = RunCase(c, plain);
     mine.preload = true;
-    mine.library = Runfile("tests/sim/libcusplice_faults.so");
+    mine.library = "tests/sim/libcusplice_faults.so";
     for (const char *plant : {"none", "dropped"})
         for (const char *fault : {"cuModuleGetFunction@own:1",   "cuMemAlloc_v2@own:1",
                                   "cuMemAlloc_v2@own:2",         "cuMemcpyDtoDAsync_v2@own:1",
@@ -368,6 +418,7 @@ TEST(Verify, CallsOfItsOwnThatFailAreNotSeen) {
             Outcome run = RunCase(c, mine);
             EXPECT_EQ(run.result.out, expected.result.out) << run.result.err;
             EXPECT_EQ(run.result.status, 0) << run.result.err;
+            EXPECT_TRUE(run.stats.valid) << "not preloaded: " << run.result.err;
         }
 }
 

@@ -90,6 +90,45 @@ TEST_F(Fault, LateGraphLaunch) {
     CU_EXPECT(CUDA_ERROR_LAUNCH_FAILED, cuStreamSynchronize(s));
 }
 
+// The second kernel of a graph ends the context: what is behind it in the graph does not run.
+TEST_F(Fault, KernelInsideAGraph) {
+    CUdeviceptr p = Alloc(4);
+    CUstream s = Stream();
+    CUgraph graph;
+    CUgraphExec exec;
+    CU_OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    for (int i = 1; i <= 4; i++)
+        CU_OK(Mix(p, i, s));
+    CU_OK(cuStreamEndCapture(s, &graph));
+    CU_OK(cuGraphInstantiate(&exec, graph, 0));
+    CU_OK(cuSimSetFault("kernel:3:late=700"));
+    CU_OK(Mix(p, 5, s));
+    CU_OK(cuGraphLaunch(exec, s));
+    CU_EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(s));
+    CU_EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+    CU_EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cuGraphLaunch(exec, s));
+    EXPECT_EQ((5 * 3 + 1) * 3 + 2, *reinterpret_cast<int *>(p)) << "by three kernels";
+}
+
+// The thread that makes the call stays in it, and others go on.
+TEST_F(Fault, HangHoldsNobodyElse) {
+    CUdeviceptr p = Alloc(4);
+    CUstream s = Stream();
+    CU_OK(cuSimSetFault("cuStreamQuery:1:hang"));
+    static std::atomic<int> began, returned;
+    std::thread([s] {
+        began = 1;
+        cuStreamQuery(s);
+        returned = 1;
+    }).detach();
+    while (!began)
+        std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CU_OK(Mix(p, 1, s));
+    CU_EXPECT(CUDA_SUCCESS, cuStreamSynchronize(s));
+    EXPECT_EQ(0, returned);
+}
+
 // A fault of a call that submits nothing must not fall on the next call that does.
 TEST_F(Fault, LateIsForgottenWhereNothingIsSubmitted) {
     CUdeviceptr p = Alloc(4);
@@ -135,6 +174,11 @@ TEST_F(Fault, WhatIsNotUnderstoodChangesNothing) {
                              "cuMemAlloc_v2:1:lost=",
                              "cuMemAlloc_v2:1:late=0",
                              "cuMemAlloc_v2:1:invalidated",
+                             "cuMemAlloc_v2:1:hang=1",
+                             "kernel:1:700",
+                             "kernel:1:lost=700",
+                             "kernel:1:hang",
+                             "kernel@own:1:late=700",
                              "cuMemAlloc_v2:1:2,",
                              "cuMemAlloc_v2:1:2;cuEventCreate:1:2",
                              " cuMemAlloc_v2:1:2",

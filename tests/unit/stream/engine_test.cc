@@ -423,6 +423,19 @@ TEST_F(Engine, LateErrorIsAnsweredForByTheNextSync) {
     EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
 }
 
+TEST_F(Engine, LateErrorGoesWithItsContext) {
+    Steps(4);
+    Launch(functions_[0], 100, 0);
+    driver().fail = [](const std::string &name) {
+        return name == "cuLaunchKernel" ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
+    };
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_T, &ref, 7);
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    cus_engine_context_gone();
+    EXPECT_EQ(cus_engine_take_error(nullptr, 0), CUDA_SUCCESS);
+}
+
 TEST_F(Engine, ChangedFunctionAttributeDropsItsExecs) {
     Steps(4);
     int built = driver().calls["cuGraphInstantiateWithFlags"];
