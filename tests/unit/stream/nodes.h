@@ -3,6 +3,7 @@
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_NODES_H
 #define CUSPLICE_TESTS_UNIT_STREAM_NODES_H
 
+#include "tests/unit/stream/pointers.h"
 #include "tests/unit/stream/program.h"
 
 #include <cstdlib>
@@ -45,42 +46,17 @@ inline CUresult PointerGetAttributes(unsigned n, CUpointer_attribute *ids, void 
             continue;
         bool is_virtual = address - kReservation.start < kReservation.bytes;
         const Range &whole = is_virtual ? kReservation : range;
-        for (unsigned i = 0; i < n; i++) {
-            switch (ids[i]) {
-            case CU_POINTER_ATTRIBUTE_MAPPED:
-                *(unsigned *)values[i] = !is_virtual || range.access;
-                break;
-            case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-                *(unsigned *)values[i] = range.access;
-                break;
-            case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-                *(CUdeviceptr *)values[i] = range.start;
-                break;
-            case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-                *(size_t *)values[i] = range.bytes;
-                break;
-            case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-                *(CUmemorytype *)values[i] = range.type;
-                break;
-            case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-                *(unsigned *)values[i] = range.managed;
-                break;
-            case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-                *(int *)values[i] = 0;
-                break;
-            case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-                *(CUdeviceptr *)values[i] = whole.start;
-                break;
-            case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-                *(size_t *)values[i] = whole.bytes;
-                break;
-            case CU_POINTER_ATTRIBUTE_CONTEXT:
-                *(CUcontext *)values[i] = is_virtual ? nullptr : (CUcontext)0x1000;
-                break;
-            default:
-                break;
-            }
-        }
+        fake::Pointer pointer;
+        pointer.start = whole.start;
+        pointer.size = whole.bytes;
+        pointer.type = range.type;
+        pointer.managed = range.managed;
+        pointer.context = is_virtual ? nullptr : pointer.context;
+        pointer.mapped = !is_virtual || range.access;
+        pointer.access = range.access;
+        pointer.base = range.start;
+        pointer.bytes = range.bytes;
+        fake::Answer(pointer, n, ids, values);
         return CUDA_SUCCESS;
     }
     return CUDA_ERROR_INVALID_VALUE;

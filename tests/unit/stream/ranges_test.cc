@@ -1,6 +1,7 @@
 // Promise: memory is of a kind only if the driver says so of all of it, and only while that can be
 // true.
 #include "tests/unit/stream/calls.h"
+#include "tests/unit/stream/pointers.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
@@ -15,19 +16,13 @@ const CUcontext kContext = (CUcontext)0x1000, kOther = (CUcontext)0x2000;
 const CUmemoryPool kPool = (CUmemoryPool)0x700;
 
 // What the driver says of addresses from `from` to `to`.
-struct Told {
+struct Told : fake::Pointer {
     uint64_t from, to;
-    unsigned type = CU_MEMORYTYPE_DEVICE, managed = 0;
-    int ordinal = 0;
-    uint64_t start = from;
-    size_t size = to - from;
-    CUmemoryPool pool = nullptr;
-    CUcontext context = kContext;
-    CUresult result = CUDA_SUCCESS;
-    unsigned mapped = 0, access = 0;
-    uint64_t base = from;
-    size_t bytes = to - from;
-    CUresult mapping = CUDA_SUCCESS;
+    CUresult result = CUDA_SUCCESS, mapping = CUDA_SUCCESS; // asked for anything else; for mappings
+    Told(uint64_t first, uint64_t end) : from(first), to(end) {
+        start = base = first;
+        size = bytes = end - first;
+    }
 };
 std::vector<Told> told;
 int asked;
@@ -38,45 +33,7 @@ CUresult Attributes(unsigned n, CUpointer_attribute *ids, void **values, CUdevic
     for (const Told &t : told) {
         if (address < t.from || address >= t.to)
             continue;
-        for (unsigned i = 0; i < n; i++) {
-            switch (ids[i]) {
-            case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-                *(unsigned *)values[i] = t.type;
-                break;
-            case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-                *(unsigned *)values[i] = t.managed;
-                break;
-            case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-                *(int *)values[i] = t.ordinal;
-                break;
-            case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-                *(CUdeviceptr *)values[i] = t.start;
-                break;
-            case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-                *(size_t *)values[i] = t.size;
-                break;
-            case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-                *(CUmemoryPool *)values[i] = t.pool;
-                break;
-            case CU_POINTER_ATTRIBUTE_CONTEXT:
-                *(CUcontext *)values[i] = t.context;
-                break;
-            case CU_POINTER_ATTRIBUTE_MAPPED:
-                *(unsigned *)values[i] = t.mapped;
-                break;
-            case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-                *(unsigned *)values[i] = t.access;
-                break;
-            case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-                *(CUdeviceptr *)values[i] = t.base;
-                break;
-            case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-                *(size_t *)values[i] = t.bytes;
-                break;
-            default:
-                break;
-            }
-        }
+        fake::Answer(t, n, ids, values);
         return ids[0] == CU_POINTER_ATTRIBUTE_MAPPED ? t.mapping : t.result;
     }
     return CUDA_SUCCESS;

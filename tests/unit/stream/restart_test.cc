@@ -1,5 +1,6 @@
 // Promise: an engine that starts after another one has ended is that of a new process. It has its
 // own settings, counts what a new process counts, and leaves nothing behind.
+#include "tests/unit/stream/pointers.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
@@ -268,26 +269,10 @@ TEST_F(Restart, RangesOfMemoryGoWithTheEngine) {
     };
     driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids, void **values,
                                                CUdeviceptr address) {
-        for (unsigned i = 0; i < n; i++)
-            switch (ids[i]) {
-            case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-                *(CUmemorytype *)values[i] = CU_MEMORYTYPE_DEVICE;
-                break;
-            case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-                *(int *)values[i] = 0;
-                break;
-            case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-                *(CUdeviceptr *)values[i] = address & ~4095ull;
-                break;
-            case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-                *(size_t *)values[i] = 4096;
-                break;
-            case CU_POINTER_ATTRIBUTE_CONTEXT:
-                *(CUcontext *)values[i] = (CUcontext)0x1000;
-                break;
-            default:
-                break;
-            }
+        fake::Pointer pointer;
+        pointer.start = address & ~4095ull;
+        pointer.size = 4096;
+        fake::Answer(pointer, n, ids, values);
         return CUDA_SUCCESS;
     };
     ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));

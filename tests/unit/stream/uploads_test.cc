@@ -1,5 +1,6 @@
 // Promise: a small copy from pageable memory cuts no segment, and writes what the memory held at
 // the call. A copy to pageable memory ends the step.
+#include "tests/unit/stream/pointers.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
@@ -21,31 +22,16 @@ unsigned element; // bytes of the memset nodes
 // Device memory; all other is pageable, of which the driver says nothing.
 CUresult PointerGetAttributes(unsigned n, CUpointer_attribute *ids, void **values,
                               CUdeviceptr address) {
-    bool device = address - kDevice < kDeviceBytes;
-    for (unsigned i = 0; i < n; i++) {
-        switch (ids[i]) {
-        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-            *(unsigned *)values[i] = device ? CU_MEMORYTYPE_DEVICE : 0;
-            break;
-        case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-            *(unsigned *)values[i] = 0;
-            break;
-        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-            *(int *)values[i] = device ? 0 : -2;
-            break;
-        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-            *(CUdeviceptr *)values[i] = device ? kDevice : 0;
-            break;
-        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-            *(size_t *)values[i] = device ? kDeviceBytes : 0;
-            break;
-        case CU_POINTER_ATTRIBUTE_CONTEXT:
-            *(CUcontext *)values[i] = device ? (CUcontext)0x1000 : nullptr;
-            break;
-        default:
-            break;
-        }
+    fake::Pointer pointer;
+    if (address - kDevice < kDeviceBytes) {
+        pointer.start = kDevice;
+        pointer.size = kDeviceBytes;
+    } else {
+        pointer.type = 0;
+        pointer.ordinal = -2;
+        pointer.context = nullptr;
     }
+    fake::Answer(pointer, n, ids, values);
     return CUDA_SUCCESS;
 }
 
