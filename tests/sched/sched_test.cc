@@ -113,22 +113,21 @@ TEST(Programs, RunAlikeInAllOrders) {
     EXPECT_NE(run.out.find("fuzz: 1000 schedules"), std::string::npos) << run.out;
 }
 
-// Each is found, and comes again from what was written.
+// Each is found, and comes again from what was written. Which program shows it first depends on the
+// library and on where things lie in memory; the run stops there.
 TEST(Programs, PlantedFaultsAreFound) {
     const struct {
         const char *name, *value, *says;
-        std::vector<std::string> options;
     } planted[] = {
-        {"SCHED_PLANT", "wake:1", "died: exit status 96", {"--first", "40", "--programs", "40"}},
-        {"SCHED_PLANT", "take:20", "preloaded: died", {"--programs", "40"}},
+        {"SCHED_PLANT", "wake:1", "died: exit status 96"},
+        {"SCHED_PLANT", "take:20", "preloaded: died"},
     };
     for (const auto &fault : planted) {
         SCOPED_TRACE(std::string(fault.name) + "=" + fault.value);
         sim::Setting setting;
         setting.env = {{fault.name, fault.value}};
-        std::vector<std::string> options = fault.options;
-        options.insert(options.end(), {"--schedules", "10", "--shrink", "20"});
-        Ended run = Differential(options, setting);
+        Ended run =
+            Differential({"--programs", "2000", "--schedules", "10", "--shrink", "20"}, setting);
         EXPECT_EQ(run.status, 1) << run.out;
         EXPECT_NE(run.out.find(fault.says), std::string::npos) << run.out;
         EXPECT_NE(run.out.find("fuzz: it differs again"), std::string::npos) << run.out;
