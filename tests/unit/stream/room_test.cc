@@ -424,7 +424,7 @@ TEST_F(Room, LaunchesOnStreamsThatAreNotNamedMayStay) {
 TEST_F(Room, GoesToWhatTheProgramMakes) {
     Launch(0);
     Sync();
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 64; i++)
         cus_engine_room_taken(false);
     fake::Of(stream_)->busy = true;
     Steps(6);

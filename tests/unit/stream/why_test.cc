@@ -313,6 +313,8 @@ TEST_F(Why, AShapeThatChangesEachStepIsNamed) {
 
 TEST_F(Why, RulesThatNoKernelMatchesAreNamed) {
     Launch("rule_hidden"); // another rule decides, but it is matched
+    Launch("spin_once");
+    Launch("uni_once");
     Breaks();
     ASSERT_EQ(report_.n_rules, 1u);
     EXPECT_STREQ(report_.rules[0].pattern, "nobody_has_this_*");
