@@ -184,6 +184,9 @@ void DoBatch(Run *run, uint64_t batch) {
     Turns turns;
     c.env = MakeEnv(o.seed, batch);
     c.schedules = o.schedules;
+    if (o.one_pair) { // for who watches it
+        c.env["CUSPLICE_STATS_EVERY"] = "2";
+    }
     if (o.schedules) { // programs are short
         c.env["CUSPLICE_WARMUP"] = "1";
         c.env["CUSPLICE_DEMOTE"] = "no";
