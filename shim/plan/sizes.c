@@ -26,9 +26,9 @@ enum {
     PACED_PART = 4,
     /* Ops of a loop's first segment, before the host's pace is known. */
     UNPACED = 16,
-    /* A wait is long if it takes as long as one part in LONG_WAIT of what the host took to issue
-     * the step. After WAITS such steps the GPU counts as the slower side, until all are made good.
-     */
+    /* A wait is long if it takes one part in LONG_WAIT of the time in which the host issued the
+     * step. The GPU counts as the slower side once long waits lead short ones by WAITS, until there
+     * were as many short ones. */
     LONG_WAIT = 2,
     WAITS = 4,
     /* After memory ran out, visits of a head node until a segment is tried there again. */

@@ -58,13 +58,14 @@ TEST(Gate, ItsOwnThreadGoesInAgain) {
 
 TEST(Gate, IsNotShutWhileAnotherIsInside) {
     std::atomic<int> stage{0};
-    std::thread other([&] {
+    auto stays = [&] {
         cus_gate_enter();
         stage = 1;
         while (stage != 2)
             std::this_thread::yield();
         cus_gate_leave();
-    });
+    };
+    std::thread other(stays);
     while (stage != 1)
         std::this_thread::yield();
     cus_gate_enter();
@@ -83,6 +84,13 @@ TEST(Gate, IsNotShutWhileAnotherIsInside) {
     other.join();
     EXPECT_TRUE(cus_gate_shut());
     cus_gate_open();
+    stage = 0; // and who comes later is waited for again
+    std::thread later(stays);
+    while (stage != 1)
+        std::this_thread::yield();
+    EXPECT_GE(waits(), 0.02);
+    stage = 2;
+    later.join();
     cus_gate_leave();
 }
 
