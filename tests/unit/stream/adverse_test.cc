@@ -2,6 +2,7 @@
 // streams used from two contexts, functions tainted before they ran, handles that are destroyed
 // early.
 #include "tests/unit/stream/adverse.h"
+#include "tests/unit/stream/engines.h"
 
 #include <thread>
 
@@ -57,6 +58,14 @@ TEST_F(Adverse, LayoutThatCannotBeReadIsNotNoLayout) {
     };
     Steps(6, 1);
     EXPECT_EQ(driver().calls["cuGraphLaunch"], 0);
+}
+
+// Its kinds are freed, and a context that is lost then must not be told of them.
+TEST_F(Adverse, TheLastGraphIsForgottenWithItsCode) {
+    Steps(4);
+    ASSERT_GT(last_engine_launched(), 0u);
+    cus_engine_code_gone();
+    EXPECT_EQ(last_engine_launched(), 0u);
 }
 
 TEST_F(Adverse, StreamIsOneWhicheverContextIsCurrent) {

@@ -38,6 +38,10 @@ bool last_engine_expects_overlap(void) {
     return last_engine()->view.at->kind->pdl;
 }
 
+uint32_t last_engine_launched(void) {
+    return last_engine()->launched.n;
+}
+
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs) {
     struct cus_account account = cus_engine_account(last_engine());
     *ops = account.ops;

@@ -23,6 +23,8 @@ uint64_t last_engine_anew(void);
 uint64_t last_engine_expects(void);
 /* May that op begin before the one ahead has ended? */
 bool last_engine_expects_overlap(void);
+/* Ops of the graph that it launched last; 0: none, or its code went. */
+uint32_t last_engine_launched(void);
 /* Ops, and ops in graphs, of that account. */
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs);
 
