@@ -49,7 +49,6 @@ enum cus_act {
     CUS_ACT_FLUSH,     /* flush */
     CUS_ACT_MEMORY,    /* flush; memory ranges are forgotten */
     CUS_ACT_CODE,      /* flush; functions are forgotten */
-    CUS_ACT_CONTEXT,   /* flush; everything is forgotten */
     CUS_ACT_GONE,      /* flush; this stream is forgotten */
     CUS_ACT_TAINT,     /* flush; the function's launches are never deferred again (NO_ARG:
                         * those of all functions) */
@@ -95,6 +94,7 @@ enum cus_act {
     CUS_ACT_LIST_FUNCTIONS,  /* flush; afterwards the array's entries are known as CUfunctions */
     CUS_ACT_LIST_KERNELS,    /* flush; afterwards the array's entries are known as CUkernels */
     CUS_ACT_RETAIN,          /* flush if the primary context is not active yet */
+    CUS_ACT_CONTEXT,         /* flush; everything is forgotten */
     CUS_ACT_RELEASE,         /* as CONTEXT, unless somebody else holds the primary context */
     CUS_ACT_BEGIN,           /* flush; afterwards a capture may be open */
     CUS_ACT_END,             /* afterwards a capture may be over */

@@ -383,6 +383,22 @@ static CUresult around_retain(const struct call *call) {
     return result;
 }
 
+/* Of the calls that end a context, one names it. */
+static CUresult around_context(const struct call *call) {
+    bool known = false;
+    CUcontext named = (CUcontext)(uintptr_t)call->a[0];
+    if (call->row == CUS_ROW_cuDevicePrimaryCtxReset ||
+        call->row == CUS_ROW_cuDevicePrimaryCtxReset_v2)
+        cus_primary_forget((CUdevice)call->a[0]);
+    cus_act_context_goes(call->row);
+    if (call->row == CUS_ROW_cuCtxDestroy || call->row == CUS_ROW_cuCtxDestroy_v2)
+        known = cus_engine_context_goes(named);
+    CUresult result = pass_on(call);
+    if (known && result != CUDA_SUCCESS)
+        cus_engine_context_stays(named);
+    return result;
+}
+
 /* A release was expected to leave the context, yet the context ended: somebody released a hold
  * unseen. */
 static void has_ended(CUcontext context) {
@@ -461,6 +477,8 @@ static CUresult around(const struct call *call) {
         return around_load(call);
     case CUS_ACT_RETAIN:
         return around_retain(call);
+    case CUS_ACT_CONTEXT:
+        return around_context(call);
     case CUS_ACT_RELEASE:
         return around_release(call);
     case CUS_ACT_BEGIN:

@@ -182,12 +182,6 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         cus_engine_taint(handle);
         return;
     }
-    if (act == CUS_ACT_CONTEXT) {
-        if (row == CUS_ROW_cuDevicePrimaryCtxReset || row == CUS_ROW_cuDevicePrimaryCtxReset_v2)
-            cus_primary_forget((CUdevice)cus_frame_argument(frame, 0));
-        cus_act_context_goes(row);
-        return;
-    }
     if (act == CUS_ACT_DUMPS) {
         cus_act_flush(row, NULL);
         return;

@@ -172,6 +172,10 @@ void cus_engine_failed(CUresult result);
 /* ---- lifetimes: called after the flush and before the real call ---- */
 void cus_engine_stream_gone(const struct cus_stream_ref *stream);
 void cus_engine_context_gone(void); /* any context may die: drops everything */
+/* Then: this one is about to be destroyed. False: nothing was known of it. */
+bool cus_engine_context_goes(CUcontext context);
+/* It was not destroyed after all. Called after the real call. */
+void cus_engine_context_stays(CUcontext context);
 /* This context has died already: its objects are not touched. */
 void cus_engine_context_ended(CUcontext context);
 /* Any module or library may be unloaded: drops functions, graphs and trees. */

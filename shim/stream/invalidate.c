@@ -150,8 +150,24 @@ void cus_engine_context_gone(void) {
     drop_code(close_with_context);
     for (struct cus_context *context = cus_streams_contexts(); context; context = context->next)
         forget_context(context);
+    cus_streams_forget_alone();
     forget_memory();
     cus_events_forget(NULL);
+}
+
+bool cus_engine_context_goes(CUcontext handle) {
+    struct cus_context *context = cus_streams_take_context(handle);
+    if (!context)
+        return false;
+    cus_room_context_goes(context, handle);
+    cus_streams_free_context(context);
+    return true;
+}
+
+void cus_engine_context_stays(CUcontext handle) {
+    struct cus_context *context = cus_streams_context(handle);
+    if (context)
+        cus_room_context_stays(context);
 }
 
 /* Closes the engine of a dead context, without asking the driver about anything in that context. */

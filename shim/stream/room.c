@@ -128,24 +128,53 @@ static void remove_untracked(uint32_t at) {
     __atomic_add_fetch(&untracked()->epoch, 1, __ATOMIC_SEQ_CST);
 }
 
-/* If the table is full, its first entry becomes one that nobody can ask and that stands for any
- * context. Build lock held. */
-static void add_untracked(struct cus_untracked new) {
+static struct cus_untracked *find_untracked(const struct cus_untracked *like) {
     struct cus_untracked_streams *all = untracked();
-    new.waits = __atomic_load_n(&all->waits, __ATOMIC_SEQ_CST) + 1;
-    for (uint32_t i = 0; i < all->n; i++) {
-        struct cus_untracked *one = &all->of[i];
-        if (one->handle == new.handle && one->thread == new.thread && one->context == new.context) {
-            one->waits = new.waits;
+    for (uint32_t i = 0; i < all->n; i++)
+        if (all->of[i].handle == like->handle && all->of[i].thread == like->thread &&
+            all->of[i].context == like->context)
+            return &all->of[i];
+    return NULL;
+}
+
+/* Two entries of one context become one that nobody can ask. Build lock held. */
+static void merge_untracked(uint32_t waits) {
+    struct cus_untracked_streams *all = untracked();
+    for (uint32_t i = all->n; i-- > 0;) {
+        for (uint32_t k = 0; k < i && !has_handle(&all->of[i]); k++) {
+            if (has_handle(&all->of[k]) || all->of[k].context != all->of[i].context)
+                continue;
+            all->of[k] = (struct cus_untracked){.context = all->of[i].context, .waits = waits};
+            remove_untracked(i);
             return;
         }
     }
-    if (all->n == CUS_UNTRACKED_MAX)
-        all->of[0] = (struct cus_untracked){.context = NULL, .waits = new.waits};
-    else {
-        all->of[all->n] = new;
-        __atomic_store_n(&all->n, all->n + 1, __ATOMIC_RELAXED);
+}
+
+/* If the table is full, streams that are idle go, or two entries become one. If neither helps, its
+ * first entry becomes one that nobody can ask and that stands for any context. Build lock held. */
+static void add_untracked(struct cus_untracked new) {
+    static const struct cus_untracked any = {.context = NULL};
+    struct cus_untracked_streams *all = untracked();
+    new.waits = __atomic_load_n(&all->waits, __ATOMIC_SEQ_CST) + 1;
+    struct cus_untracked *same = find_untracked(&new);
+    if (!same && all->n == CUS_UNTRACKED_MAX && !(same = find_untracked(&any))) {
+        for (uint32_t i = all->n; i-- > 0;)
+            if (has_handle(&all->of[i]) && says_complete(all->of[i].handle))
+                remove_untracked(i);
+        if (all->n == CUS_UNTRACKED_MAX)
+            merge_untracked(new.waits);
+        if (all->n == CUS_UNTRACKED_MAX) {
+            same = &all->of[0];
+            *same = any;
+        }
     }
+    if (same) {
+        same->waits = new.waits;
+        return;
+    }
+    all->of[all->n] = new;
+    __atomic_store_n(&all->n, all->n + 1, __ATOMIC_RELAXED);
 }
 
 /* While there is no engine, nothing is built. Then it is only counted how many threads have work on
@@ -328,6 +357,26 @@ void cus_engine_room_taken(bool graph) {
 void cus_room_forget(struct cus_context *context) {
     cus_lock_take(&cus_process.build_lock);
     context->room.graphs = context->room.nodes = 0;
+    cus_lock_give(&cus_process.build_lock);
+}
+
+/* A thread that has begun work here must say so again: the next context may be at this address. */
+void cus_room_context_goes(struct cus_context *context, CUcontext handle) {
+    struct cus_untracked_streams *all = untracked();
+    cus_lock_take(&cus_process.build_lock);
+    context->room = (struct cus_room){0};
+    context->wanted = (struct cus_wanted){0};
+    for (uint32_t i = all->n; i-- > 0;)
+        if (!has_handle(&all->of[i]) && all->of[i].context == handle)
+            remove_untracked(i);
+    __atomic_add_fetch(&all->epoch, 1, __ATOMIC_SEQ_CST);
+    cus_lock_give(&cus_process.build_lock);
+}
+
+void cus_room_context_stays(struct cus_context *context) {
+    cus_lock_take(&cus_process.build_lock);
+    context->room = (struct cus_room){.begun = true};
+    add_untracked((struct cus_untracked){.context = context->handle});
     cus_lock_give(&cus_process.build_lock);
 }
 

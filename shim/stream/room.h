@@ -36,6 +36,10 @@ void cus_room_waited_own(CUcontext context);
 void cus_room_untracked_destroyed(CUstream handle, CUcontext context);
 /* The context at this address may soon be another one: its room is unknown. */
 void cus_room_forget(struct cus_context *context);
+/* The context is about to be destroyed, with what runs in it; or it was not, and anything may run.
+ */
+void cus_room_context_goes(struct cus_context *context, CUcontext handle);
+void cus_room_context_stays(struct cus_context *context);
 /* Does nothing run in this context? No lock held. */
 bool cus_room_idle(struct cus_context *context);
 /* Waits until nothing runs in the context, for a second at most. No lock held. */

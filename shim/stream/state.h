@@ -49,9 +49,10 @@ enum {
 };
 
 struct cus_context {
-    CUcontext handle;
-    uint32_t number; /* in the order in which contexts were seen, from 1 on */
+    CUcontext handle; /* atomic; NULL: none; the object's own address: it is being cleared */
+    struct cus_context *next;
     struct cus_lock lock;
+    uint32_t number; /* in the order in which contexts were seen, from 1 on */
     struct cus_func *funcs;              /* lock */
     struct cus_kind_entry *memory_kinds; /* lock: of memsets, copies, records */
     uint32_t n_extents;                  /* lock: kinds of 2-D memsets among them */
@@ -77,7 +78,6 @@ struct cus_context {
     /* Lock of pools.c: the device's current pool, valid in `pool_epoch`. */
     struct cus_pool *pool;
     uint32_t pool_epoch;
-    struct cus_context *next;
     /* Build lock: graphs that were not built because there was no room (room.c). */
     struct cus_wanted {
         uint32_t n, nodes[CUS_WANTED];
@@ -309,7 +309,7 @@ struct cus_process {
     /* Ops are recorded, either for graphs or for reports about steps. */
     bool learns;
     uint32_t profiling;      /* atomic: a profiler records */
-    uint32_t n_contexts;     /* atomic: contexts seen so far */
+    uint32_t n_contexts;     /* atomic: contexts that were seen, and not destroyed since */
     uint32_t registry_epoch; /* atomic: incremented whenever a stream or context may have gone */
     uint32_t memory_epoch;   /* atomic: incremented by cus_ranges_forget */
     bool never_defer;        /* atomic: a function or call with a never_defer rule was seen */

@@ -18,9 +18,10 @@ __thread struct cus_thread cus_thread_self
 
 struct cus_lock cus_registry_lock = CUS_LOCK_OF(CUS_RANK_REGISTRY);
 static struct cus_stream_entry *streams; /* cus_registry_lock */
-static struct cus_context *contexts; /* cus_registry_lock for changes; entries are never freed */
-/* cus_registry_lock: entries of an earlier start, to be used again. */
-static struct cus_context *spare_contexts;
+/* Objects are never freed: threads remember them. One without a handle serves no context, and will
+ * serve the next new one. cus_registry_lock for changes of the list and of `handle`. */
+static struct cus_context *contexts;
+static uint32_t contexts_seen; /* cus_registry_lock */
 
 static unsigned hash_of_key(const void *at) {
     const struct cus_stream_key *key = at;
@@ -34,11 +35,26 @@ static struct cus_stream_key key_of(CUcontext context, CUstream handle) {
                                    CUS_HAZARD(A1) ? handle : CU_STREAM_LEGACY};
 }
 
-static struct cus_context *new_context(void) {
-    struct cus_context *context = spare_contexts;
-    if (!context)
-        return cus_mem_alloc(sizeof *context);
-    spare_contexts = context->next;
+/* Registry lock held, here and below. */
+static struct cus_context *find_context(CUcontext handle) {
+    struct cus_context *context = contexts;
+    while (context && __atomic_load_n(&context->handle, __ATOMIC_RELAXED) != handle)
+        context = context->next;
+    return context;
+}
+
+static struct cus_context *new_context(CUcontext handle) {
+    struct cus_context *context = find_context(NULL);
+    if (!context) {
+        if (!(context = cus_mem_alloc(sizeof *context)))
+            return NULL;
+        CUS_LOCK_RANK(&context->lock, CUS_RANK_CONTEXT);
+        context->next = contexts;
+        contexts = context;
+    }
+    context->number = ++contexts_seen;
+    __atomic_store_n(&context->handle, handle, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&cus_process.n_contexts, 1, __ATOMIC_RELAXED);
     return context;
 }
 
@@ -46,23 +62,49 @@ struct cus_context *cus_streams_context(CUcontext handle) {
     struct cus_thread *thread = &cus_thread_self;
     if (!handle)
         return NULL;
-    if (thread->last_context && thread->last_context->handle == handle)
+    if (thread->last_context &&
+        __atomic_load_n(&thread->last_context->handle, __ATOMIC_RELAXED) == handle)
         return thread->last_context;
     cus_lock_take(&cus_registry_lock);
-    struct cus_context *context = contexts;
-    while (context && context->handle != handle)
-        context = context->next;
-    if (!context && (context = new_context())) {
-        CUS_LOCK_RANK(&context->lock, CUS_RANK_CONTEXT);
-        context->handle = handle;
-        context->number = cus_process.n_contexts + 1;
-        context->next = contexts;
-        contexts = context;
-        __atomic_add_fetch(&cus_process.n_contexts, 1, __ATOMIC_RELAXED);
-    }
+    struct cus_context *context = find_context(handle);
+    if (!context)
+        context = new_context(handle);
     cus_lock_give(&cus_registry_lock);
     thread->last_context = context;
     return context;
+}
+
+/* Registry lock held. */
+static bool is_in_use(const struct cus_context *context) {
+    for (uint32_t i = 0; i < cus_process.n_engines; i++) {
+        const struct cus_engine *engine = cus_process.engines[i];
+        if (!__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE) && engine->context == context)
+            return true;
+    }
+    return false;
+}
+
+struct cus_context *cus_streams_take_context(CUcontext handle) {
+    cus_lock_take(&cus_registry_lock);
+    struct cus_context *context = handle ? find_context(handle) : NULL;
+    if (context && is_in_use(context))
+        context = NULL;
+    if (context) {
+        __atomic_store_n(&context->handle, (CUcontext)context, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&cus_process.n_contexts, 1, __ATOMIC_RELAXED);
+    }
+    cus_lock_give(&cus_registry_lock);
+    return context;
+}
+
+void cus_streams_free_context(struct cus_context *context) {
+    size_t from = offsetof(struct cus_context, funcs);
+    cus_lock_take(&context->lock);
+    memset((char *)context + from, 0, sizeof *context - from);
+    cus_lock_give(&context->lock);
+    cus_lock_take(&cus_registry_lock);
+    __atomic_store_n(&context->handle, NULL, __ATOMIC_RELAXED);
+    cus_lock_give(&cus_registry_lock);
 }
 
 struct cus_context *cus_streams_contexts(void) {
@@ -147,6 +189,19 @@ void cus_streams_forget(struct cus_stream_ref ref, CUcontext context) {
     __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
 }
 
+void cus_streams_forget_alone(void) {
+    struct cus_stream_entry *entry, *next_entry;
+    cus_lock_take(&cus_registry_lock);
+    HASH_ITER(hh, streams, entry, next_entry) {
+        if (entry->engine)
+            continue;
+        HASH_DEL(streams, entry);
+        cus_mem_free(entry);
+    }
+    cus_lock_give(&cus_registry_lock);
+    __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
+}
+
 bool cus_streams_same(struct cus_engine *engine) {
     uint32_t epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
     if (engine->epoch == epoch)
@@ -167,11 +222,7 @@ void cus_streams_drop(void) {
         HASH_DEL(streams, entry);
         cus_mem_free(entry);
     }
-    for (struct cus_context *context = contexts, *next; context; context = next) {
-        next = context->next;
-        memset(context, 0, sizeof *context);
-        context->next = spare_contexts;
-        spare_contexts = context;
-    }
-    contexts = NULL;
+    for (struct cus_context *context = contexts; context; context = context->next)
+        cus_streams_free_context(context);
+    contexts_seen = 0;
 }

@@ -57,9 +57,16 @@ static inline bool cus_streams_found(const struct cus_thread *thread, struct cus
            thread->ref.handle == ref.handle && thread->ref.abi == ref.abi &&
            thread->context == context;
 }
+/* A context may die, and streams with it: the next stream at a handle may get an engine. */
+void cus_streams_forget_alone(void);
 struct cus_context *cus_streams_context(CUcontext context);
-/* All contexts seen so far, linked by `next`. Entries are never freed. */
+/* Objects of all contexts, linked by `next`. Some may serve none. */
 struct cus_context *cus_streams_contexts(void);
+/* This context is about to be destroyed. Its object, which nobody finds any more; NULL: it was not
+ * seen, or a stream of it has an engine. */
+struct cus_context *cus_streams_take_context(CUcontext context);
+/* Clears an object that was taken, for the next new context. */
+void cus_streams_free_context(struct cus_context *context);
 /* Does the program have an open capture in this context? */
 bool cus_program_captures(struct cus_context *context);
 /* Is the engine's stream still the one that the engine was made for? Engine lock held. */

@@ -248,6 +248,15 @@ void cus_engine_context_gone(void) {
     seam_log("engine context_gone");
 }
 
+bool cus_engine_context_goes(CUcontext context) {
+    seam_log("engine context_goes %lx", (unsigned long)(uintptr_t)context);
+    return (uintptr_t)context != 0xbad;
+}
+
+void cus_engine_context_stays(CUcontext context) {
+    seam_log("engine context_stays %lx", (unsigned long)(uintptr_t)context);
+}
+
 void cus_engine_context_ended(CUcontext context) {
     seam_log("engine context_ended %lx", (unsigned long)(uintptr_t)context);
 }

@@ -234,6 +234,10 @@ static void kinds(void) {
     ANSWERS(0, cuStreamDestroy_v2, (word)0x51);
     ANSWERS(0, cuModuleUnload, (word)0x3);
     ANSWERS(0, cuDevicePrimaryCtxReset_v2, (word)0);
+    ANSWERS(0, cuCtxDestroy_v2, (word)0xc5);
+    fake_result("cuCtxDestroy_v2", 201);
+    ANSWERS(201, cuCtxDestroy_v2, (word)0xc5);
+    ANSWERS(201, cuCtxDestroy_v2, (word)0xbad); /* one that the engine does not know */
     ANSWERS(0, cuModuleGetFunction, made, (word)0x3, "f");
     ANSWERS(0, cuLibraryGetKernel, made, (word)0x3, "f");
     ANSWERS(0, cuLibraryEnumerateKernels, made, (word)4, (word)0x3);

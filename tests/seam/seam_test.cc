@@ -290,6 +290,11 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             "cuda cuStreamDestroy_v2", "engine flush P cuModuleUnload -", "engine code_gone",
             "cuda cuModuleUnload", "engine flush P cuDevicePrimaryCtxReset_v2 -",
             "engine context_gone", "cuda cuDevicePrimaryCtxReset_v2",
+            "engine flush P cuCtxDestroy_v2 -", "engine context_gone", "engine context_goes c5",
+            "cuda cuCtxDestroy_v2", "engine flush P cuCtxDestroy_v2 -", "engine context_gone",
+            "engine context_goes c5", "cuda cuCtxDestroy_v2", "engine context_stays c5",
+            "engine flush P cuCtxDestroy_v2 -", "engine context_gone", "engine context_goes bad",
+            "cuda cuCtxDestroy_v2",
             // Handles are known from the call that made them.
             "engine flush P cuModuleGetFunction -", "cuda cuModuleGetFunction",
             "engine note_handle f1 function", "engine flush P cuLibraryGetKernel -",

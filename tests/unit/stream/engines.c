@@ -1,6 +1,7 @@
 #include "tests/unit/stream/engines.h"
 
 #include "shim/stream/state.h"
+#include "shim/stream/streams.h"
 
 static const struct cus_engine *last_engine(void) {
     return cus_process.engines[cus_process.n_engines - 1];
@@ -46,4 +47,43 @@ void last_engine_account(uint64_t *ops, uint64_t *in_graphs) {
     struct cus_account account = cus_engine_account(last_engine());
     *ops = account.ops;
     *in_graphs = account.in_graphs;
+}
+
+uint32_t contexts_known(void) {
+    return cus_process.n_contexts;
+}
+
+uint32_t contexts_kept(void) {
+    uint32_t n = 0;
+    for (struct cus_context *context = cus_streams_contexts(); context; context = context->next)
+        n++;
+    return n;
+}
+
+uint32_t untracked_places(void) {
+    return CUS_UNTRACKED_MAX;
+}
+
+uint32_t untracked_used(void) {
+    return cus_process.untracked.n;
+}
+
+const void *context_object(CUcontext context) {
+    return cus_streams_context(context);
+}
+
+void context_note_all(CUcontext context) {
+    struct cus_context *object = cus_streams_context(context);
+    object->hangs = object->pageable = 1;
+    object->legacy_attributes = object->gpu_noted = true;
+    object->gpu = object->pool_epoch = object->settings = 1;
+    object->room = (struct cus_room){.begun = true, .graphs = 1000, .nodes = 1000};
+    object->wanted.n = 3;
+}
+
+bool context_notes(CUcontext context) {
+    const struct cus_context *object = cus_streams_context(context);
+    return object->hangs || object->pageable || object->legacy_attributes || object->gpu_noted ||
+           object->gpu || object->pool_epoch || object->settings || object->room.begun ||
+           object->room.graphs || object->wanted.n;
 }

@@ -2,6 +2,7 @@
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_ENGINES_H
 #define CUSPLICE_TESTS_UNIT_STREAM_ENGINES_H
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,6 +28,17 @@ bool last_engine_expects_overlap(void);
 uint32_t last_engine_launched(void);
 /* Ops, and ops in graphs, of that account. */
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs);
+
+/* Contexts that are known; objects that serve them, or will serve the next ones. */
+uint32_t contexts_known(void);
+uint32_t contexts_kept(void);
+/* Places of the table of untracked streams; those in use. */
+uint32_t untracked_places(void);
+uint32_t untracked_used(void);
+/* The object of a context; what is noted in it of context and GPU: set, or is any of it left? */
+const void *context_object(CUcontext context);
+void context_note_all(CUcontext context);
+bool context_notes(CUcontext context);
 
 #ifdef __cplusplus
 }

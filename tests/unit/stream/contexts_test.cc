@@ -1,0 +1,181 @@
+// Promise: what is noted of a context goes with it. In a process that makes and destroys contexts
+// for ever, as many ops get into graphs as at its start, and no more objects are kept.
+#include "tests/unit/stream/engines.h"
+#include "tests/unit/stream/room.h"
+
+#include <functional>
+#include <thread>
+
+namespace {
+
+using fake::driver;
+
+// More than the table of untracked streams has places.
+const int kMany = 2 * (int)untracked_places();
+
+class Contexts : public Room {
+  protected:
+    // The driver's pools have no room: graphs are built only while nothing runs.
+    void SetUp() override {
+        Room::SetUp();
+        Launch(0);
+        Sync();
+        no_room();
+    }
+
+    static CUcontext Nth(int i) { return (CUcontext)(uintptr_t)(0x100000 + 0x1000 * i); }
+
+    void In(CUcontext context, const std::function<void()> &work) {
+        std::thread([&] {
+            contexts_ = {context};
+            work();
+        }).join();
+    }
+    // Work that nobody can ask whether it has ended.
+    void LaunchOnAPerThreadStream() { fake::Launch(CU_STREAM_PER_THREAD, functions_[1], 1, 1); }
+    // Work on a stream of which this thread defers nothing.
+    void LaunchAlone(CUstream stream) {
+        cus_engine_suspend(true);
+        fake::Launch(stream, functions_[1], 1, 1);
+        cus_engine_suspend(false);
+    }
+
+    static bool Destroy(CUcontext context) {
+        cus_engine_context_gone();
+        return cus_engine_context_goes(context);
+    }
+
+    bool Builds() {
+        int built = driver().calls["cuGraphInstantiateWithFlags"];
+        Steps(6);
+        return driver().calls["cuGraphInstantiateWithFlags"] > built;
+    }
+};
+
+TEST_F(Contexts, WorkOfDestroyedOnesIsInNobodysWay) {
+    for (int i = 0; i < kMany; i++) {
+        In(Nth(i), [&] {
+            LaunchAlone(CU_STREAM_LEGACY);
+            LaunchOnAPerThreadStream();
+        });
+        Destroy(Nth(i));
+    }
+    EXPECT_TRUE(Builds());
+}
+
+TEST_F(Contexts, ObjectsServeTheNextOnes) {
+    uint32_t kept = contexts_kept();
+    for (int i = 0; i < kMany; i++) {
+        In(Nth(i), [&] { EXPECT_EQ(context_object(Nth(i)), context_object(Nth(i))); });
+        EXPECT_EQ(contexts_known(), 2u);
+        ASSERT_TRUE(Destroy(Nth(i)));
+        EXPECT_EQ(contexts_known(), 1u) << "the stream's is left";
+    }
+    EXPECT_LE(contexts_kept(), kept + 1);
+}
+
+// What was found out about the GPU of one context is not said of another one.
+TEST_F(Contexts, ObjectsAreCleared) {
+    const void *object = context_object(Nth(0));
+    context_note_all(Nth(0));
+    ASSERT_TRUE(context_notes(Nth(0)));
+    ASSERT_TRUE(Destroy(Nth(0)));
+    EXPECT_EQ(context_object(Nth(1)), object);
+    EXPECT_FALSE(context_notes(Nth(1)));
+    EXPECT_TRUE(Destroy(Nth(1)));
+}
+
+TEST_F(Contexts, OneThatWasNotSeenIsNotKnown) {
+    EXPECT_FALSE(cus_engine_context_goes(Nth(0)));
+    EXPECT_FALSE(cus_engine_context_goes(nullptr));
+    EXPECT_EQ(contexts_known(), 1u);
+}
+
+// Some other thread uses the context while it is destroyed.
+TEST_F(Contexts, OneWithAnEngineStays) {
+    EXPECT_FALSE(cus_engine_context_goes(contexts_.back()));
+    EXPECT_EQ(contexts_known(), 1u);
+    EXPECT_TRUE(Builds());
+}
+
+// The driver refuses to destroy it: what ran there may still run, and no room is known.
+TEST_F(Contexts, WorkOfOneThatStaysIsInTheWayThere) {
+    CUcontext own = contexts_.back();
+    LaunchOnAPerThreadStream();
+    ASSERT_TRUE(Destroy(own));
+    cus_engine_context_stays(own);
+    EXPECT_FALSE(Builds());
+    cus_engine_wait_ended(cus_engine_wait_begins());
+    EXPECT_TRUE(Builds());
+}
+
+// A context that is made where the old one was: the thread begins work there for the first time.
+TEST_F(Contexts, WorkOfTheNextOneAtItsAddressCounts) {
+    CUcontext own = contexts_.back();
+    In(own, [&] {
+        LaunchOnAPerThreadStream();
+        ASSERT_TRUE(Destroy(own));
+        LaunchOnAPerThreadStream();
+    });
+    Launch(0);
+    no_room();
+    EXPECT_FALSE(Builds());
+}
+
+// More streams than the table has places, all of one context: a wait for that one ends them all.
+TEST_F(Contexts, TooManyStreamsOfOneAreInTheWayThereAlone) {
+    In(kOther, [&] {
+        for (int i = 0; i < kMany; i++)
+            std::thread([&] {
+                contexts_ = {kOther};
+                LaunchOnAPerThreadStream();
+            }).join();
+        LaunchAlone(CU_STREAM_LEGACY);
+    });
+    EXPECT_TRUE(Builds());
+    In(kOther, [] { cus_engine_wait_ended(cus_engine_wait_begins()); });
+    EXPECT_EQ(untracked_used(), 0u);
+    EXPECT_TRUE(Destroy(kOther));
+}
+
+// More streams than the table has places: those that are idle go, and one that is busy counts.
+TEST_F(Contexts, TooManyStreamsThatAreIdleAreInNobodysWay) {
+    context_object(kOther); // so that a wait for one context is not one for all
+    std::vector<CUstream> streams;
+    for (int i = 0; i < kMany; i++)
+        LaunchAlone(streams.emplace_back(fake::MakeStream(CU_STREAM_NON_BLOCKING)));
+    fake::Of(streams.back())->busy = true;
+    EXPECT_FALSE(Builds());
+    fake::Of(streams.back())->busy = false;
+    EXPECT_TRUE(Builds());
+    EXPECT_TRUE(Destroy(kOther));
+}
+
+// More contexts with work than the table has places.
+TEST_F(Contexts, TooManyContextsAreInTheWay) {
+    for (int i = 0; i < kMany; i++)
+        In(Nth(i), [&] { LaunchOnAPerThreadStream(); });
+    EXPECT_FALSE(Builds());
+    for (int i = 0; i < kMany; i++)
+        Destroy(Nth(i));
+    cus_engine_wait_ended(cus_engine_wait_begins());
+    EXPECT_TRUE(Builds()) << "one context is left, and the program has waited for it";
+}
+
+// The streams of a context go with it: nothing says that the next one at a handle is as they were.
+TEST_F(Contexts, StreamsThatWereLeftAloneAreLookedAtAnew) {
+    static bool green;
+    green = true;
+    driver().table.cuStreamGetGreenCtx = [](CUstream, CUgreenCtx *context) {
+        *context = green ? (CUgreenCtx)0x3000 : nullptr;
+        return CUDA_SUCCESS;
+    };
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    EXPECT_FALSE(Builds());
+    green = false;
+    EXPECT_FALSE(Builds());
+    cus_engine_context_gone();
+    EXPECT_TRUE(Builds());
+}
+
+} // namespace
