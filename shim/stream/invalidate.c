@@ -159,7 +159,7 @@ bool cus_engine_context_goes(CUcontext handle) {
     struct cus_context *context = cus_streams_take_context(handle);
     if (!context)
         return false;
-    cus_room_context_goes(context, handle);
+    cus_room_context_goes(handle);
     cus_streams_free_context(context);
     return true;
 }

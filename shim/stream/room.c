@@ -360,16 +360,12 @@ void cus_room_forget(struct cus_context *context) {
     cus_lock_give(&cus_process.build_lock);
 }
 
-/* A thread that has begun work here must say so again: the next context may be at this address. */
-void cus_room_context_goes(struct cus_context *context, CUcontext handle) {
+void cus_room_context_goes(CUcontext handle) {
     struct cus_untracked_streams *all = untracked();
     cus_lock_take(&cus_process.build_lock);
-    context->room = (struct cus_room){0};
-    context->wanted = (struct cus_wanted){0};
     for (uint32_t i = all->n; i-- > 0;)
         if (!has_handle(&all->of[i]) && all->of[i].context == handle)
             remove_untracked(i);
-    __atomic_add_fetch(&all->epoch, 1, __ATOMIC_SEQ_CST);
     cus_lock_give(&cus_process.build_lock);
 }
 

@@ -38,7 +38,7 @@ void cus_room_untracked_destroyed(CUstream handle, CUcontext context);
 void cus_room_forget(struct cus_context *context);
 /* The context is about to be destroyed, with what runs in it; or it was not, and anything may run.
  */
-void cus_room_context_goes(struct cus_context *context, CUcontext handle);
+void cus_room_context_goes(CUcontext context);
 void cus_room_context_stays(struct cus_context *context);
 /* Does nothing run in this context? No lock held. */
 bool cus_room_idle(struct cus_context *context);

@@ -141,12 +141,19 @@ TEST_F(Contexts, TooManyStreamsOfOneAreInTheWayThereAlone) {
 // More streams than the table has places: those that are idle go, and one that is busy counts.
 TEST_F(Contexts, TooManyStreamsThatAreIdleAreInNobodysWay) {
     context_object(kOther); // so that a wait for one context is not one for all
-    std::vector<CUstream> streams;
+    static CUstream own;
+    own = stream_;
+    driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
+        *context = stream == own ? nullptr : (CUgreenCtx)0x3000; // nothing is deferred on it
+        return CUDA_SUCCESS;
+    };
+    CUstream busy = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    fake::Launch(busy, functions_[1], 1, 1);
+    fake::Of(busy)->busy = true;
     for (int i = 0; i < kMany; i++)
-        LaunchAlone(streams.emplace_back(fake::MakeStream(CU_STREAM_NON_BLOCKING)));
-    fake::Of(streams.back())->busy = true;
+        fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions_[1], 1, 1);
     EXPECT_FALSE(Builds());
-    fake::Of(streams.back())->busy = false;
+    fake::Of(busy)->busy = false;
     EXPECT_TRUE(Builds());
     EXPECT_TRUE(Destroy(kOther));
 }
