@@ -325,7 +325,7 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults, bool many_
     fuzz_program &p = m.p;
     p.threads = r.Chance(many_threads ? 25 : 75) ? 1 : 2 + r.Below(2);
     p.lanes = std::max(p.threads, r.Chance(35) ? 1 : 2 + r.Below(4));
-    bool legacy = false;
+    bool legacy = false, per_thread[FUZZ_LANES] = {};
     for (unsigned l = 0; l < p.lanes; l++) {
         p.thread[l] = static_cast<uint8_t>(l % p.threads);
         unsigned kind = r.Of<unsigned>({NON_BLOCKING, NON_BLOCKING, NON_BLOCKING, NON_BLOCKING,
@@ -339,6 +339,11 @@ fuzz_program MakeProgram(uint64_t seed, uint64_t number, bool faults, bool many_
         if (legacy && kind != LEGACY && r.Chance(50)) {
             kind = BLOCKING;
         }
+        // A thread has one such stream; a capture of one lane would take what another one copies.
+        if (kind == PER_THREAD && per_thread[p.thread[l]]) {
+            kind = NON_BLOCKING;
+        }
+        per_thread[p.thread[l]] |= kind == PER_THREAD;
         p.kind[l] = static_cast<uint8_t>(kind);
     }
     m.main = r.Chance(70) ? 0 : r.Below(p.lanes);
