@@ -9,6 +9,7 @@
 #include "shim/stream/branches.h"
 #include "shim/stream/events.h"
 #include "shim/stream/flush.h"
+#include "shim/stream/graphs.h"
 #include "shim/stream/registry.h"
 #include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
@@ -47,22 +48,11 @@ static void tell_fork(struct cus_event_record record) {
     cus_engine_unlock(engine);
 }
 
-/* Destroys events that the program destroyed while a node held them, and that no node holds any
- * more. The driver's call may sleep while another thread copies pageable memory (HAZARDS A16). */
-static void destroy_old(void) {
-    CUevent old[CUS_EVENTS_OLD];
-    if (cus_somebody_copies())
-        return;
-    unsigned n = cus_events_take_old(old);
-    for (unsigned i = 0; i < n; i++)
-        cus_process.driver->cuEventDestroy_v2(old[i]);
-}
-
 void cus_engine_event_made(CUevent event) {
     CUcontext current = current_context();
     if (current)
         cus_events_made(event, current);
-    destroy_old();
+    cus_graphs_destroy_events();
 }
 
 static bool waits(unsigned row) {
@@ -142,7 +132,7 @@ bool cus_engine_event_goes(CUevent event, unsigned row) {
         later = CUS_HAZARD(B17) && may && cus_held(event) && cus_events_keep(event, last);
     }
     cus_events_gone(event);
-    destroy_old();
+    cus_graphs_destroy_events();
     return later;
 }
 

@@ -11,6 +11,7 @@
 #include "shim/base/options.h"
 #include "shim/graph/relax.h"
 #include "shim/stream/advice.h"
+#include "shim/stream/events.h"
 #include "shim/stream/fallback.h"
 #include "shim/stream/news.h"
 #include "shim/stream/state.h"
@@ -42,6 +43,17 @@ static bool make_room(struct cus_engine *engine, uint64_t bytes) {
 }
 
 /* ---- building ---- */
+
+/* The driver's call may sleep while another thread copies pageable memory (HAZARDS A16). */
+void cus_graphs_destroy_events(void) {
+    CUevent old[CUS_EVENTS_OLD];
+    unsigned n = CUS_EVENTS_OLD;
+    while (n == CUS_EVENTS_OLD && !cus_somebody_copies()) {
+        n = cus_events_take_old(old);
+        for (unsigned i = 0; i < n; i++)
+            cus_process.driver->cuEventDestroy_v2(old[i]);
+    }
+}
 
 void cus_graphs_drop_stream(struct cus_engine *engine) {
     if (engine->capture_stream && !engine->buried) {

@@ -1,6 +1,6 @@
 /*
- * Graphs of an engine (graphs.c). Engine lock held, the engine's context current. Private to
- * shim/stream.
+ * Graphs of an engine (graphs.c). Engine lock held, the engine's context current, if nothing else
+ * is said. Private to shim/stream.
  */
 #ifndef CUSPLICE_STREAM_GRAPHS_H
 #define CUSPLICE_STREAM_GRAPHS_H
@@ -14,6 +14,9 @@ bool cus_graphs_fit(uint32_t nodes);
 struct cus_variant *cus_graphs_build(struct cus_engine *engine, bool *no_room);
 /* Drops a graph. The graph is destroyed later if a thread may sleep in a copy now. */
 void cus_graphs_drop(struct cus_engine *engine, struct cus_exec *exec);
+/* Destroys events that the program destroyed while a node held them, and that no node holds any
+ * more. No lock held. */
+void cus_graphs_destroy_events(void);
 /* Destroys the private stream on which graphs are captured. */
 void cus_graphs_drop_stream(struct cus_engine *engine);
 /* Destroys the dropped graphs. With `must`, also while a thread may sleep in a copy. */

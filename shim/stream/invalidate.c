@@ -152,6 +152,7 @@ void cus_engine_context_gone(void) {
         forget_context(context);
     cus_streams_forget_alone();
     forget_memory();
+    cus_graphs_destroy_events(); /* the last time: what a node still holds is forgotten below */
     cus_events_forget(NULL);
 }
 

@@ -211,8 +211,9 @@ TEST_F(Events, AnEventThatANodeHoldsIsDestroyedLater) {
     EXPECT_EQ(destroyed.size(), 1u);
 }
 
-// The driver destroys it with its context, and may give its handle to another event.
-TEST_F(Events, AnEventWhoseContextWentIsNotDestroyed) {
+// The driver destroys it with its context, and may give its handle to another event. It may also be
+// an event of a context that stays.
+TEST_F(Events, AnEventIsDestroyedBeforeItsContextMayGo) {
     destroyed.clear();
     driver().table.cuEventDestroy_v2 = [](CUevent event) {
         destroyed.push_back(event);
@@ -220,9 +221,11 @@ TEST_F(Events, AnEventWhoseContextWentIsNotDestroyed) {
     };
     Learn();
     EXPECT_TRUE(cus_engine_event_goes(Event(0), CUS_ROW_cuEventDestroy_v2));
-    cus_engine_context_gone();
-    cus_engine_event_made(Event(0));
     EXPECT_EQ(destroyed, std::vector<CUevent>{});
+    cus_engine_context_gone();
+    EXPECT_EQ(destroyed, std::vector<CUevent>{Event(0)});
+    cus_engine_event_made(Event(0));
+    EXPECT_EQ(destroyed.size(), 1u);
 }
 
 // The node holds what the handle meant then.
