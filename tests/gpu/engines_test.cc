@@ -45,6 +45,13 @@ TEST_F(Engines, OtherResultsAndFailuresAreSaid) {
 }
 
 /* The stand-in for the ablation library does nothing, so its time is the plain one. */
+TEST_F(Engines, ARunThatHangsSaysWhere) {
+    with_ = "TRIAL_BUSY=hangs";
+    Try("busy --one-by-one --variants pre --rounds 1 --no-diagnose --patience 0.1 --name hung");
+    EXPECT_NE(Read("out/hung.json").find("more than 9 s"), std::string::npos) << Read("log");
+    EXPECT_NE(Read("out/hung.json").find("busy.py\\\", line"), std::string::npos) << Read("log");
+}
+
 TEST_F(Engines, WithoutLaunchesIsAColumn) {
     ASSERT_EQ(Try("busy --steps 20 --variants plain,pre,floor --markdown " + dir_ + "/one.md"), 0)
         << Read("log");

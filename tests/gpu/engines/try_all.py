@@ -121,7 +121,7 @@ class Trial:
                 env.pop(k, None)
         env['TRIAL_NAME'], env['TRIAL_FLAG'] = run.name, flag
         env['TRIAL_LOCK'], env['TRIAL_MARK'] = self.lock, base + '.mark'
-        env['PYTHONUNBUFFERED'] = '1'
+        env['PYTHONUNBUFFERED'] = env['PYTHONFAULTHANDLER'] = '1'
         env['HF_HUB_OFFLINE'] = '1'
         env['TOKENIZERS_PARALLELISM'] = 'false'
         env.setdefault('XDG_CACHE_HOME', os.path.join(tempfile.gettempdir(), 'engines-xdg'))
@@ -198,7 +198,9 @@ class Trial:
                 why = 'more than %d s' % limit
             elif ready is None and now - t0 > 150 * self.a.patience:
                 why = 'no start in %d s' % (150 * self.a.patience)
-            if why:
+            if why:   # its processes say where they are: PYTHONFAULTHANDLER
+                self.kill(child, signal.SIGABRT)
+                time.sleep(1)
                 self.kill(child)
                 rc = child.wait()
                 break
@@ -229,7 +231,7 @@ class Trial:
         if said:
             result['said'] = [s[:300] for s in said[:20]]
         if result['rc'] != 0 or 'line' not in result:
-            result['stderr'] = [s[:400] for s in (errors.splitlines() + (['--- stdout'] + text.splitlines()[-15:] if text else []))[-45:]]
+            result['stderr'] = [s[:400] for s in (errors.splitlines() + (['--- stdout'] + text.splitlines()[-15:] if text else []))[-200 if 'why' in result else -45:]]
         best = None
         for f in glob.glob(base + '.stats.*.json'):
             try:
@@ -272,9 +274,9 @@ class Trial:
         return results
 
     @staticmethod
-    def kill(child):
+    def kill(child, by=signal.SIGKILL):
         try:
-            os.killpg(child.pid, signal.SIGKILL)
+            os.killpg(child.pid, by)
         except (ProcessLookupError, PermissionError):
             pass
 

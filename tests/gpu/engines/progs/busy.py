@@ -1,9 +1,10 @@
 """No GPU at all: numbers are added up. What preloading and the machine itself do to a ratio.
-TRIAL_BUSY=differs or fails: preloaded it does, for the test of try_all.py. For that of soak.py it says, as the library would, what it counted and why: says; or
+TRIAL_BUSY=differs, fails or hangs: preloaded it does, for the test of try_all.py. For that of soak.py it says, as the library would, what it counted and why: says; or
 miscounts; or grows, and holds more at the end."""
 import json
 import os
 import sys
+import time
 
 import trial
 
@@ -20,6 +21,8 @@ def step(i, h):
         h.add(x + (ODD == 'differs'))
     if i == 10 and ODD == 'fails':
         sys.exit(3)
+    if i == 10 and ODD == 'hangs':
+        time.sleep(1000)
     if i > 25 and ODD == 'grows':
         kept.append(os.urandom(4 << 20))
 
