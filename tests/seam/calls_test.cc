@@ -16,6 +16,7 @@ TEST_F(Seam, CallsThatNameAnEventComeBehindItsRecord) {
         Run("SEAM_PROBE", "events").Story(),
         (Strings{
             "engine flush T cuEventQuery -",
+            "engine failed 600",
             "cuda cuEventCreate",
             "engine event_made 7771",
             "cuda cuEventCreate",
@@ -87,23 +88,30 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             // A stream that is ready ends the step; one that is not flushes what the host
             // waits for.
             "engine flush S cuStreamQuery 51:legacy", "cuda cuStreamQuery",
-            "engine step_end 51:legacy", "engine flush S cuStreamQuery 51:legacy",
-            "cuda cuStreamQuery", "engine flush T cuStreamQuery 51:legacy",
+            "engine step_end 51:legacy", "engine take_error cuStreamQuery 51:legacy",
+            "engine flush S cuStreamQuery 51:legacy", "cuda cuStreamQuery",
+            "engine flush T cuStreamQuery 51:legacy", "engine failed 600",
             // An event that is ready costs nothing.
             "engine event_seen e cuEventQuery", "cuda cuEventQuery",
             "engine event_seen e cuEventQuery", "cuda cuEventQuery",
-            "engine flush T cuEventQuery -",
+            "engine flush T cuEventQuery -", "engine failed 600",
             // What makes the host wait ends the step before it does.
             "engine flush T cuEventSynchronize -", "engine event_seen e cuEventSynchronize",
-            "engine step_end -", "cuda cuEventSynchronize", "engine flush CT cuCtxSynchronize -",
-            "engine step_end -", "cuda cuCtxSynchronize", "engine flush T cuMemcpyHtoD_v2 0:legacy",
-            "engine step_end 0:legacy", "cuda cuMemcpyHtoD_v2",
+            "engine step_end -", "cuda cuEventSynchronize", "engine wait_took -",
+            "engine take_error cuEventSynchronize -", "engine flush CT cuCtxSynchronize -",
+            "engine step_end -", "engine wait_begins", "cuda cuCtxSynchronize",
+            "engine wait_took -", "engine wait_ended 1", "engine pool_waited 1",
+            "engine take_error cuCtxSynchronize -", "engine flush T cuMemcpyHtoD_v2 0:legacy",
+            "engine step_end 0:legacy", "engine copying 1", "cuda cuMemcpyHtoD_v2",
+            "engine wait_took 0:legacy", "engine copying 0",
+            "engine take_error cuMemcpyHtoD_v2 0:legacy",
             // Ends of lives: the engine forgets before the driver does.
-            "engine flush P cuMemFree_v2 -", "engine memory_gone", "cuda cuMemFree_v2",
-            "engine free 1000 51:legacy", "engine flush S cuMemFreeAsync 51:legacy",
+            "engine flush P cuMemFree_v2 -", "engine memory_gone", "engine memory_going 1000",
+            "engine pool_memory_gone 1000", "cuda cuMemFree_v2", "engine free 1000 51:legacy",
+            "engine flush S cuMemFreeAsync 51:legacy", "engine memory_going 1000",
             "cuda cuMemFreeAsync", "engine alloc_begins 64 51:legacy",
             "engine flush S cuMemAllocAsync 51:legacy", "cuda cuMemAllocAsync",
-            "engine alloc_made 2000 64",
+            "engine memory_made 2000", "engine alloc_made 2000 64 51:legacy",
             // What shows memory, and what a deferred or reused block would show.
             "engine shows cuPointerGetAttribute", "cuda cuPointerGetAttribute",
             "engine shows cuPointerGetAttribute", "engine pool_numbers",
@@ -111,7 +119,7 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             "cuda cuMemPoolGetAttribute", "engine flush P cuMemPoolGetAttribute -",
             "engine pool_watched 70", "cuda cuMemPoolGetAttribute",
             "engine flush P cuMemPoolCreate -", "cuda cuMemPoolCreate", "engine pool_made 70 3",
-            "engine flush P cuMemPoolCreate -", "cuda cuMemPoolCreate",
+            "engine flush P cuMemPoolCreate -", "cuda cuMemPoolCreate", "engine failed 1",
             "engine flush P cuMemPoolExportToShareableHandle -", "engine pool_shared 70",
             "cuda cuMemPoolExportToShareableHandle", "engine flush P cuMemPoolDestroy -",
             "engine memory_gone", "engine pool_goes 70", "cuda cuMemPoolDestroy",
@@ -122,8 +130,8 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             "engine flush P cuCtxDestroy_v2 -", "engine context_gone", "engine context_goes c5",
             "cuda cuCtxDestroy_v2", "engine flush P cuCtxDestroy_v2 -", "engine context_gone",
             "engine context_goes c5", "cuda cuCtxDestroy_v2", "engine context_stays c5",
-            "engine flush P cuCtxDestroy_v2 -", "engine context_gone", "engine context_goes bad",
-            "cuda cuCtxDestroy_v2",
+            "engine failed 201", "engine flush P cuCtxDestroy_v2 -", "engine context_gone",
+            "engine context_goes bad", "cuda cuCtxDestroy_v2", "engine failed 201",
             // Handles are known from the call that made them.
             "engine flush P cuModuleGetFunction -", "cuda cuModuleGetFunction",
             "engine note_handle f1 function", "engine flush P cuLibraryGetKernel -",
@@ -148,11 +156,12 @@ TEST_F(Seam, EachKindOfCallDoesWhatTheTableSays) {
             // The stream is the eighth argument and lies on the stack.
             "engine flush S cuMemcpyBatchAsync_v2 52:legacy", "cuda cuMemcpyBatchAsync_v2",
             // What allocates, changes a stream or loads code comes behind everything it may see.
-            "engine flush P cuMemAlloc_v2 -", "cuda cuMemAlloc_v2",
+            "engine flush P cuMemAlloc_v2 -", "cuda cuMemAlloc_v2", "engine memory_made 2000",
             "engine flush S cuStreamCopyAttributes 51:legacy", "cuda cuStreamCopyAttributes",
             "engine stream_changed 51:legacy", "engine flush P cuLibraryGetModule -",
             "cuda cuLibraryGetModule", "engine flush P cuModuleEnumerateFunctions -",
             "cuda cuModuleEnumerateFunctions", "cuda cuModuleGetFunctionCount",
+            "engine note_handle f3 function", "engine note_handle f4 function",
             "engine flush P cuGraphicsMapResources -",
             "engine defer_off a graphics API shares memory with the program",
             "cuda cuGraphicsMapResources", "engine drain"}));
@@ -168,13 +177,15 @@ TEST_F(Seam, OnlyTheLastReleaseOfAPrimaryContextEndsIt) {
                           "cuda cuDevicePrimaryCtxRelease_v2", "cuda cuDevicePrimaryCtxGetState"};
     const Strings ends = {"engine flush P cuDevicePrimaryCtxRelease -", "engine context_gone",
                           "cuda cuDevicePrimaryCtxRelease", "cuda cuDevicePrimaryCtxGetState"};
+    const Strings failed = {"engine failed 201"};
     const Strings buried = {"engine context_ended c1"};
     const Strings reset = {"engine flush P cuDevicePrimaryCtxReset_v2 -", "engine context_gone",
                            "cuda cuDevicePrimaryCtxReset_v2"};
     Strings expected;
-    for (const Strings &part :
-         {retained, kept, made, retained, kept, ends, retained, kept, buried, made, retained, reset,
-          goes, retained, kept, kept, Strings{"engine drain"}})
+    for (const Strings &part : {retained, kept,     made, retained, kept,
+                                ends,     retained, kept, buried,   made,
+                                retained, reset,    goes, failed,   retained,
+                                kept,     failed,   kept, failed,   Strings{"engine drain"}})
         expected.insert(expected.end(), part.begin(), part.end());
     EXPECT_EQ(Run("SEAM_PROBE", "primaries").Story(), expected);
 }
@@ -201,13 +212,199 @@ TEST_F(Seam, SettingTheSameValueAgainIsNoChange) {
     EXPECT_EQ(outcome.Count("engine stream_changed 0:legacy"), 2);
 }
 
+TEST_F(Seam, AnotherFunctionAttributeValueOrPlaceIsAChange) {
+    Outcome outcome = Run("SEAM_PROBE", "settings_of_functions");
+    const struct {
+        const char *call;
+        int calls, flushes;
+    } rows[] = {{"cuFuncSetAttribute", 4, 3},
+                {"cuFuncSetCacheConfig", 3, 2},
+                {"cuFuncSetSharedMemConfig", 1, 1},
+                {"cuKernelSetCacheConfig", 3, 2},
+                {"cuKernelSetAttribute", 5, 3}};
+    for (const auto &row : rows) {
+        EXPECT_EQ(outcome.CountBeginning(std::string("cuda ") + row.call + " "), row.calls);
+        EXPECT_EQ(outcome.Count(std::string("engine flush P ") + row.call + " -"), row.flushes)
+            << row.call;
+    }
+    EXPECT_EQ(outcome.Count("engine function_changed f1"), 6);
+    EXPECT_EQ(outcome.Count("engine function_changed e1"), 5);
+}
+
+TEST_F(Seam, TheBytesOfAStreamsAttributeAloneAreCompared) {
+    Outcome outcome = Run("SEAM_PROBE", "settings_of_streams");
+    for (int i = 0; i < 6; i++) {
+        const char *flush = "engine flush S cuStreamSetAttribute 6%d:legacy";
+        char line[80];
+        snprintf(line, sizeof line, flush, i);
+        EXPECT_EQ(outcome.Count(line), i < 5 ? 3 : 4) << "attribute " << i;
+    }
+    EXPECT_EQ(outcome.Count("engine flush S cuStreamSetAttribute 2:legacy"), 2);
+    EXPECT_EQ(outcome.Count("engine flush S cuStreamSetAttribute 3:legacy"), 2);
+    EXPECT_EQ(outcome.Count("engine stream_changed 3:legacy"), 3) << "and by one copy";
+    EXPECT_EQ(outcome.Count("engine flush S cuStreamSetAttribute 5:legacy"), 2);
+    EXPECT_EQ(outcome.Count("engine stream_changed 5:legacy"), 0);
+}
+
 TEST_F(Seam, MemoryThatRanOutIsGivenBackAndAskedForOnceMore) {
     Outcome outcome = Run("SEAM_PROBE", "out_of_memory", {{"SEAM_GIVES_BACK", "1"}});
-    EXPECT_EQ(outcome.Count("engine give_memory_back"), 1) << "for no other error";
     EXPECT_EQ(outcome.CountBeginning("cuda cuMemAlloc_v2"), 4);
+    EXPECT_EQ(outcome.CountBeginning("cuda cuMemCreate"), 2);
+    EXPECT_EQ(outcome.CountBeginning("cuda cuMemAllocFromPoolAsync "), 2);
     outcome = Run("SEAM_PROBE", "out_of_memory");
-    EXPECT_EQ(outcome.Count("engine give_memory_back"), 1);
     EXPECT_EQ(outcome.CountBeginning("cuda cuMemAlloc_v2"), 3) << "there was nothing to give";
+    // For no other error. Pitch and height are the driver's to choose.
+    Strings wanted;
+    for (const char *bytes : {"66", "0", "68", "69", "70", "71", "72"})
+        wanted.push_back(std::string("give_memory_back ") + bytes);
+    EXPECT_EQ(About(outcome, "engine give_memory_back"), wanted);
+}
+
+TEST_F(Seam, WhatIsAllocatedIsKnownAndWhatCannotFitIsNotAskedFor) {
+    Strings expected = {"engine flush P cuMemAlloc_v2 -",
+                        "engine failed 2",
+                        "engine flush P cuMemAlloc_v2 -",
+                        "cuda cuMemAlloc_v2",
+                        "engine flush P cuMemAllocManaged -",
+                        "cuda cuMemAllocManaged",
+                        "engine flush P cuMemAlloc_v2 -",
+                        "cuda cuMemAlloc_v2",
+                        "engine memory_made 9000",
+                        "engine flush P cuMemAllocPitch_v2 -",
+                        "cuda cuMemAllocPitch_v2",
+                        "engine memory_made 9000",
+                        "engine flush P cuMemAlloc_v2 -",
+                        "cuda cuMemAlloc_v2",
+                        "engine failed 1"};
+    const struct {
+        const char *call, *taken;
+    } rooms[] = {
+        {"cuStreamCreate", "engine room_taken by a stream"},
+        {"cuStreamCreateWithPriority", "engine room_taken by a stream"},
+        {"cuGraphInstantiate", "engine room_taken by a graph"},
+        {"cuGraphInstantiate_v2", "engine room_taken by a graph"},
+        {"cuGraphInstantiateWithFlags", "engine room_taken by a graph"},
+        {"cuGraphInstantiateWithParams", "engine room_taken by a graph"},
+        {"cuGraphInstantiateWithParams_ptsz", "engine room_taken by a graph"},
+        {"cuStreamCreate", "engine failed 1"},
+    };
+    for (const auto &room : rooms)
+        for (const std::string &line : {std::string("engine flush P ") + room.call + " -",
+                                        std::string("cuda ") + room.call, std::string(room.taken)})
+            expected.push_back(line);
+    expected.push_back("engine drain");
+    EXPECT_EQ(Run("SEAM_PROBE", "allocations").Story(), expected);
+}
+
+TEST_F(Seam, StreamOrderedMemoryIsFlushedForOnlyWhereTheEngineSaysSo) {
+    const Strings asks = {"engine alloc_begins 768 51:legacy",
+                          "engine flush S cuMemAllocAsync 51:legacy", "cuda cuMemAllocAsync"};
+    const Strings again = {"cuda cuMemAllocAsync"},
+                  back = {"engine give_memory_back 768", "cuda cuMemAllocAsync", "engine failed 2"};
+    Strings expected;
+    for (const Strings &part :
+         {Strings{
+              // Memory that was freed, memory that may come early, and pools.
+              "engine alloc_begins 256 51:legacy", "engine alloc_begins 512 51:legacy",
+              "cuda cuMemAllocAsync", "engine memory_made 7100",
+              "engine alloc_made 7100 512 51:legacy", "engine alloc_begins 768 51:legacy of a pool",
+              "engine flush S cuMemAllocFromPoolAsync 51:legacy", "cuda cuMemAllocFromPoolAsync",
+              "engine memory_made 9000", "engine alloc_made 9000 768 51:legacy of a pool",
+              "engine alloc_begins 768 0:ptsz of a pool",
+              "engine flush S cuMemAllocFromPoolAsync_ptsz 0:ptsz",
+              "cuda cuMemAllocFromPoolAsync_ptsz", "engine memory_made 9000",
+              "engine alloc_made 9000 768 0:ptsz of a pool",
+              // Without a place for the address, and of no bytes.
+              "engine flush S cuMemAllocAsync 51:legacy", "cuda cuMemAllocAsync",
+              "engine flush S cuMemAllocAsync 51:legacy", "cuda cuMemAllocAsync",
+              "engine memory_made 9000", "engine alloc_made 9000 0 51:legacy",
+              // Frees: one that may come early, a deferred one, any other.
+              "engine free 7200 51:legacy", "engine memory_going 7200", "cuda cuMemFreeAsync",
+              "engine free 7100 51:legacy", "engine free 7300 51:legacy",
+              "engine flush S cuMemFreeAsync 51:legacy", "engine memory_going 7300",
+              "cuda cuMemFreeAsync"},
+          // An error is told. Out of memory: deferred frees are made, then graphs are given back.
+          asks, Strings{"engine failed 1"}, asks,
+          Strings{"engine alloc_failed cuMemAllocAsync frees"}, again, back, asks,
+          Strings{"engine alloc_failed cuMemAllocAsync"}, back,
+          Strings{"engine flush P cuMemFree_v2 -", "engine memory_gone", "engine memory_going 1000",
+                  "engine pool_memory_gone 1000", "cuda cuMemFree_v2", "engine drain"}})
+        expected.insert(expected.end(), part.begin(), part.end());
+    EXPECT_EQ(Run("SEAM_PROBE", "stream_memory", {{"SEAM_GIVES_BACK", "1"}}).Story(), expected);
+}
+
+TEST_F(Seam, AWaitThatFailsEndsNothing) {
+    EXPECT_EQ(Run("SEAM_PROBE", "waits_that_fail").Story(),
+              (Strings{"engine flush CT cuCtxSynchronize -",
+                       "engine step_end -",
+                       "engine wait_begins",
+                       "cuda cuCtxSynchronize",
+                       "engine wait_took -",
+                       "engine failed 700",
+                       "engine flush T cuMemcpyHtoD_v2 0:legacy",
+                       "engine step_end 0:legacy",
+                       "engine copying 1",
+                       "cuda cuMemcpyHtoD_v2",
+                       "engine wait_took 0:legacy",
+                       "engine copying 0",
+                       "engine failed 1",
+                       "engine flush S cuStreamQuery 51:legacy",
+                       "cuda cuStreamQuery",
+                       "engine failed 700",
+                       "engine flush P cuStreamBeginCapture_v2 51:legacy",
+                       "engine capture_begins",
+                       "cuda cuStreamBeginCapture_v2",
+                       "engine capture_tried",
+                       "engine failed 401",
+                       "engine drain"}));
+}
+
+TEST_F(Seam, AnEventCallThatFailsChangesNothing) {
+    EXPECT_EQ(Run("SEAM_PROBE", "events_that_fail").Story(),
+              (Strings{"cuda cuEventCreate",
+                       "engine failed 2",
+                       "engine record_begins 8881 cuEventRecord 51:legacy flags 0",
+                       "engine flush S cuEventRecord 51:legacy",
+                       "cuda cuEventRecord",
+                       "engine failed 700",
+                       "engine wait 7772 cuStreamWaitEvent 51:legacy refused",
+                       "engine flush S cuStreamWaitEvent 51:legacy",
+                       "engine event_seen 7772 cuStreamWaitEvent",
+                       "cuda cuStreamWaitEvent",
+                       "engine failed 700",
+                       "engine event_seen e cuEventQuery",
+                       "cuda cuEventQuery",
+                       "engine failed 700",
+                       "engine event_seen 1 cuEventElapsedTime",
+                       "engine event_seen 2 cuEventElapsedTime",
+                       "cuda cuEventElapsedTime",
+                       "engine flush T cuEventElapsedTime -",
+                       "engine failed 600",
+                       "engine drain"}));
+}
+
+TEST_F(Seam, StateOfTheDeviceMakesEachFunctionNew) {
+    Outcome outcome = Run("SEAM_PROBE", "state");
+    EXPECT_EQ(outcome.Count("engine function_changed 0"), 7) << "the eighth call fails";
+    EXPECT_EQ(outcome.Count("engine limits_changed"), 7);
+    EXPECT_EQ(About(outcome, "engine pool_"),
+              (Strings{"pool_set", "pool_set", "pool_watched 76", "pool_watched 78"}));
+}
+
+TEST_F(Seam, AListOfFunctionsHasNoMoreThanItHasRoomFor) {
+    Outcome outcome = Run("SEAM_PROBE", "handles");
+    EXPECT_EQ(
+        About(outcome, "engine note_handle"),
+        (Strings{"note_handle f3 function", "note_handle f3 function", "note_handle f4 function",
+                 "note_handle f2 function", "note_handle f2 function"}));
+    EXPECT_EQ(outcome.Count("engine flush P cuKernelGetFunction -"), 1);
+}
+
+TEST_F(Seam, AReleaseFromInsideTheDriverLeavesNothingKnown) {
+    Outcome outcome = Run("SEAM_PROBE", "primary_inside");
+    EXPECT_EQ(outcome.CountBeginning("cuda cuDevicePrimaryCtxRelease_v2"), 2);
+    EXPECT_EQ(outcome.Count("engine flush P cuDevicePrimaryCtxRelease_v2 -"), 1);
+    EXPECT_EQ(outcome.Count("engine context_gone"), 1);
 }
 
 } // namespace

@@ -2,8 +2,10 @@
 #include "tests/seam/probe.h"
 
 #include <cuda.h>
+#include <string.h>
 
 #include "shim/include/cusplice.h"
+#include "tests/seam/seam_log.h"
 
 static void kinds(void) {
     start();
@@ -175,6 +177,77 @@ static void settings(void) {
     CALL(cuStreamSetAttribute, (word)0x51, (word)8, &value); /* flush: may be another stream */
 }
 
+/* Each of these changes something but for those that say so. */
+static void settings_of_functions(void) {
+    start();
+    const word high = (word)7 << 32; /* of no meaning */
+    CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)65536);
+    CALL(cuFuncSetAttribute, (word)0xf1, high | 8, high | 65536); /* the same */
+    CALL(cuFuncSetAttribute, (word)0xf1, (word)9, (word)65536);
+    CALL(cuFuncSetCacheConfig, (word)0xf1, (word)1);
+    CALL(cuFuncSetCacheConfig, (word)0xf1, (word)1); /* the same */
+    CALL(cuFuncSetCacheConfig, (word)0xf1, (word)2);
+    CALL(cuFuncSetSharedMemConfig, (word)0xf1, (word)2);
+    CALL(cuKernelSetCacheConfig, (word)0xe1, (word)2, (word)0);
+    CALL(cuKernelSetCacheConfig, (word)0xe1, (word)2, high); /* the same */
+    CALL(cuKernelSetCacheConfig, (word)0xe1, (word)2, (word)1);
+    CALL(cuKernelSetAttribute, (word)8, (word)2, (word)0xe1, (word)0);
+    CALL(cuKernelSetAttribute, (word)8, (word)2, (word)0xe1, high); /* the same */
+    CALL(cuKernelSetAttribute, (word)9, (word)2, (word)0xe1, (word)0);
+    CALL(cuKernelSetAttribute, (word)9, (word)3, (word)0xe1, (word)0);
+    ((void (*)(word))find("fake_context"))(0xc1);
+    CALL(cuKernelSetAttribute, (word)9, (word)3, (word)0xe1, (word)0); /* the same */
+    CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)65536);
+}
+
+/* The bytes of each attribute count, and no byte behind them. */
+static void settings_of_streams(void) {
+    static const struct {
+        word id;
+        size_t bytes;
+    } attributes[] = {
+        {CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, sizeof(CUaccessPolicyWindow)},
+        {CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, sizeof(CUsynchronizationPolicy)},
+        {CU_STREAM_ATTRIBUTE_PRIORITY, sizeof(int)},
+        {CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, sizeof(CUlaunchMemSyncDomainMap)},
+        {CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, sizeof(CUlaunchMemSyncDomain)},
+        {77, 0}, /* nobody knows which bytes count: each call changes the stream */
+    };
+    unsigned char value[128];
+    start();
+    for (unsigned i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        seam_log("attribute %u", i);
+        memset(value, 0, sizeof value);
+        const word stream = 0x60 + i, id = attributes[i].id;
+        ANSWERS(0, cuStreamSetAttribute, stream, id, value);
+        ANSWERS(0, cuStreamSetAttribute, stream, id, NULL);
+        value[attributes[i].bytes] = 0xaa;
+        ANSWERS(0, cuStreamSetAttribute, stream, id, value); /* the same */
+        if (attributes[i].bytes)
+            value[attributes[i].bytes - 1] = 0xaa;
+        ANSWERS(0, cuStreamSetAttribute, stream, id, value);
+    }
+    seam_log("streams");
+    const word id = CU_STREAM_ATTRIBUTE_PRIORITY;
+    ANSWERS(0, cuStreamSetAttribute, (word)2, id, value); /* another stream in each thread */
+    ANSWERS(0, cuStreamSetAttribute, (word)2, id, value);
+    ANSWERS(0, cuStreamSetAttribute, (word)3, id, value);
+    ANSWERS(0, cuStreamSetAttribute, (word)3, id, value); /* the same */
+    seam_log("copies");
+    ANSWERS(0, cuStreamCopyAttributes, (word)3, (word)4);
+    ANSWERS(0, cuStreamSetAttribute, (word)3, id, value); /* it may have another value by now */
+    fake_result("cuStreamCopyAttributes", 1);
+    ANSWERS(1, cuStreamCopyAttributes, (word)3, (word)4);
+    ANSWERS(0, cuStreamSetAttribute, (word)3, id, value); /* the same */
+    fake_result("cuStreamCopyAttributes", 0);
+    ANSWERS(0, cuStreamCopyAttributes, (word)0, (word)4);
+    ANSWERS(0, cuStreamSetAttribute, (word)3, id, value); /* the same */
+    seam_log("failures");
+    fake_result("cuStreamSetAttribute", 1);
+    ANSWERS(1, cuStreamSetAttribute, (word)5, id, value);
+    ANSWERS(1, cuStreamSetAttribute, (word)5, id, value); /* it is not set */
+}
+
 static void out_of_memory(void) {
     start();
     word made;
@@ -183,10 +256,159 @@ static void out_of_memory(void) {
     CALL(cuMemAlloc_v2, &made, (word)65);
     fake_result("cuMemAlloc_v2", 2);
     CALL(cuMemAlloc_v2, &made, (word)66);
+    /* Whoever gives memory back is told how much is wanted of the device. */
+    fake_result("cuMemAllocPitch_v2", 2);
+    ANSWERS(2, cuMemAllocPitch_v2, &made, &made, (word)64, (word)67, (word)4);
+    fake_result("cuMemCreate", 2);
+    ANSWERS(2, cuMemCreate, &made, (word)68, (word)0, (word)0);
+    fake_result("cuMemAllocAsync", 2);
+    ANSWERS(2, cuMemAllocAsync, &made, (word)69, (word)0x51);
+    fake_result("cuMemAllocAsync_ptsz", 2);
+    ANSWERS(2, cuMemAllocAsync_ptsz, &made, (word)70, (word)0);
+    fake_result("cuMemAllocFromPoolAsync", 2);
+    ANSWERS(2, cuMemAllocFromPoolAsync, &made, (word)71, (word)0x70, (word)0x51);
+    fake_result("cuMemAllocFromPoolAsync_ptsz", 2);
+    ANSWERS(2, cuMemAllocFromPoolAsync_ptsz, &made, (word)72, (word)0x70, (word)0);
+}
+
+/* What is allocated. The engine says of sizes over half of all addresses that they cannot fit. */
+static void allocations(void) {
+    start();
+    word made = 0x9000, huge = ~(word)0;
+    ANSWERS(2, cuMemAlloc_v2, &made, huge);
+    ANSWERS(0, cuMemAlloc_v2, NULL, huge); /* the driver says what is wrong with it */
+    ANSWERS(0, cuMemAllocManaged, &made, huge, (word)1);
+    ANSWERS(0, cuMemAlloc_v2, &made, (word)64);
+    ANSWERS(0, cuMemAllocPitch_v2, &made, &made, (word)64, (word)64, (word)4);
+    fake_result("cuMemAlloc_v2", 1);
+    ANSWERS(1, cuMemAlloc_v2, &made, (word)64);
+    ANSWERS(0, cuStreamCreate, &made, (word)0);
+    ANSWERS(0, cuStreamCreateWithPriority, &made, (word)0, (word)0);
+    ANSWERS(0, cuGraphInstantiate, &made, (word)0x77, NULL, NULL, (word)0);
+    ANSWERS(0, cuGraphInstantiate_v2, &made, (word)0x77, NULL, NULL, (word)0);
+    ANSWERS(0, cuGraphInstantiateWithFlags, &made, (word)0x77, (word)0);
+    ANSWERS(0, cuGraphInstantiateWithParams, &made, (word)0x77, NULL);
+    ANSWERS(0, cuGraphInstantiateWithParams_ptsz, &made, (word)0x77, NULL);
+    fake_result("cuStreamCreate", 1);
+    ANSWERS(1, cuStreamCreate, &made, (word)0);
+}
+
+/* Stream-ordered memory. fake_engine.c says what each size and address is. */
+static void stream_memory(void) {
+    start();
+    word made = 0x9000;
+    ANSWERS(0, cuMemAllocAsync, &made, (word)0x100, (word)0x51);
+    CHECK(made == 0x7100);
+    ANSWERS(0, cuMemAllocAsync, &made, (word)0x200, (word)0x51);
+    made = 0x9000;
+    ANSWERS(0, cuMemAllocFromPoolAsync, &made, (word)0x300, (word)0x70, (word)0x51);
+    ANSWERS(0, cuMemAllocFromPoolAsync_ptsz, &made, (word)0x300, (word)0x70, (word)0);
+    /* The driver says what is wrong with these. */
+    ANSWERS(0, cuMemAllocAsync, NULL, (word)0x100, (word)0x51);
+    ANSWERS(0, cuMemAllocAsync, &made, (word)0, (word)0x51);
+    ANSWERS(0, cuMemFreeAsync, (word)0x7200, (word)0x51);
+    ANSWERS(0, cuMemFreeAsync, (word)0x7100, (word)0x51);
+    ANSWERS(0, cuMemFreeAsync, (word)0x7300, (word)0x51);
+    fake_result("cuMemAllocAsync", 1);
+    ANSWERS(1, cuMemAllocAsync, &made, (word)0x300, (word)0x51);
+    fake_result("cuMemAllocAsync", 2);
+    ANSWERS(2, cuMemAllocAsync, &made, (word)0x300, (word)0x51);
+    ANSWERS(2, cuMemAllocAsync, &made, (word)0x300, (word)0x51);
+    ANSWERS(0, cuMemFree_v2, (word)0x1000);
+}
+
+/* Calls that wait, and fail. */
+static void waits_that_fail(void) {
+    start();
+    fake_result("cuCtxSynchronize", 700);
+    CHECK(CALL(cuCtxSynchronize) == 700);
+    fake_result("cuMemcpyHtoD_v2", 1);
+    ANSWERS(1, cuMemcpyHtoD_v2, (word)1, (word)2, (word)3);
+    fake_result("cuStreamQuery", 700);
+    ANSWERS(700, cuStreamQuery, (word)0x51);
+    fake_result("cuStreamBeginCapture_v2", 401);
+    ANSWERS(401, cuStreamBeginCapture_v2, (word)0x51, (word)0);
+}
+
+/* Calls about events that fail: the engine hears no more of the event. */
+static void events_that_fail(void) {
+    start();
+    word made = 0x7771;
+    float ms;
+    fake_result("cuEventCreate", 2);
+    ANSWERS(2, cuEventCreate, &made, (word)0);
+    fake_result("cuEventRecord", 700);
+    ANSWERS(700, cuEventRecord, (word)0x8881, (word)0x51);
+    fake_result("cuStreamWaitEvent", 700);
+    ANSWERS(700, cuStreamWaitEvent, (word)0x51, (word)0x7772, (word)0);
+    fake_result("cuEventQuery", 700);
+    ANSWERS(700, cuEventQuery, (word)0xe);
+    fake_result("cuEventElapsedTime", 600);
+    ANSWERS(600, cuEventElapsedTime, &ms, (word)1, (word)2);
+}
+
+/* State of the device that launches and pools read. */
+static void state(void) {
+    start();
+    word made = 0;
+    ANSWERS(0, cuDeviceSetMemPool, (word)0, (word)0x70);
+    ANSWERS(0, cuMemSetMemPool, (word)0, (word)1, (word)0x70);
+    for (word attribute = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+         attribute <= CU_MEMPOOL_ATTR_USED_MEM_HIGH; attribute++)
+        ANSWERS(0, cuMemPoolSetAttribute, (word)0x70 + attribute, attribute, &made);
+    ANSWERS(0, cuCtxSetLimit, (word)CU_MEMPOOL_ATTR_USED_MEM_HIGH, (word)1);
+    fake_result("cuDeviceSetMemPool", 1);
+    ANSWERS(1, cuDeviceSetMemPool, (word)0, (word)0x70);
+}
+
+/* Functions that calls make, and those that make none. */
+static void handles(void) {
+    start();
+    word made[4] = {0};
+    ANSWERS(0, cuModuleEnumerateFunctions, made, (word)1 << 32 | 1, (word)0x3);
+    ANSWERS(0, cuModuleEnumerateFunctions, made, (word)4, (word)0x3);
+    ANSWERS(0, cuModuleEnumerateFunctions, NULL, (word)4, (word)0x3);
+    ANSWERS(0, cuKernelGetFunction, made, (word)0xe1);
+    ANSWERS(0, cuKernelGetFunction, made, (word)0xe1); /* no flush: the second touch */
+    fake_result("cuModuleGetFunction", 500);
+    ANSWERS(500, cuModuleGetFunction, made, (word)0x3, "f");
+    fake_result("cuModuleGetFunctionCount", 1);
+    ANSWERS(0, cuModuleEnumerateFunctions, made, (word)4, (word)0x3);
+}
+
+/* A release that the driver makes itself, inside another call, leaves nothing known. */
+static void release_inside(void) {
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0);
+}
+
+static void primary_inside(void) {
+    start();
+    word made;
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    ((void (*)(void (*)(void)))find("fake_callback"))(release_inside);
+    CALL(cuStreamSynchronize, (word)0x51);
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0); /* a barrier */
+    fake_result("cuDevicePrimaryCtxRetain", 1);
+    ANSWERS(1, cuDevicePrimaryCtxRetain, &made, (word)0);
 }
 
 const struct probe probes_of_calls[] = {
-    {"kinds", kinds},     {"events", events},     {"primaries", primaries},
-    {"touches", touches}, {"settings", settings}, {"out_of_memory", out_of_memory},
+    {"allocations", allocations},
+    {"events", events},
+    {"events_that_fail", events_that_fail},
+    {"handles", handles},
+    {"kinds", kinds},
+    {"out_of_memory", out_of_memory},
+    {"primaries", primaries},
+    {"primary_inside", primary_inside},
+    {"settings", settings},
+    {"settings_of_functions", settings_of_functions},
+    {"settings_of_streams", settings_of_streams},
+    {"state", state},
+    {"stream_memory", stream_memory},
+    {"touches", touches},
+    {"waits_that_fail", waits_that_fail},
     {NULL, NULL},
 };

@@ -30,13 +30,15 @@ TEST_F(Seam, ElfBindingReachesTheHooks) {
     Outcome outcome = Run("SEAM_PROBE_ELF", "elf");
     EXPECT_TRUE(outcome.Has(kLaunch));
     EXPECT_EQ(outcome.Count(kRealLaunch), 1);
-    EXPECT_EQ(outcome.Story(),
-              (Strings{kLaunch, "cuda cuLaunchKernel",
-                       "engine record_begins e cuEventRecord 51:legacy flags 0",
-                       "engine flush S cuEventRecord 51:legacy", "cuda cuEventRecord",
-                       "engine recorded e", "engine flush T cuStreamSynchronize 51:legacy",
-                       "engine step_end 51:legacy", "cuda cuStreamSynchronize",
-                       "cuda cuDeviceGetCount", "engine drain"}));
+    EXPECT_EQ(
+        outcome.Story(),
+        (Strings{kLaunch, "cuda cuLaunchKernel",
+                 "engine record_begins e cuEventRecord 51:legacy flags 0",
+                 "engine flush S cuEventRecord 51:legacy", "cuda cuEventRecord",
+                 "engine recorded e", "engine flush T cuStreamSynchronize 51:legacy",
+                 "engine step_end 51:legacy", "cuda cuStreamSynchronize",
+                 "engine wait_took 51:legacy", "engine take_error cuStreamSynchronize 51:legacy",
+                 "cuda cuDeviceGetCount", "engine drain"}));
 }
 
 TEST_F(Seam, DlsymReachesTheHooks) {
@@ -68,18 +70,33 @@ TEST_F(Seam, NothingStartsBeforeASuccessfulInit) {
 
 TEST_F(Seam, PerThreadTwinsAreTheirOwnFunctions) {
     Outcome outcome = Run("SEAM_PROBE", "twins");
-    EXPECT_EQ(
-        outcome.Story(),
-        (Strings{"engine record_begins e cuEventRecord_ptsz 0:ptsz flags 0",
-                 "engine flush S cuEventRecord_ptsz 0:ptsz", "cuda cuEventRecord_ptsz",
-                 "engine recorded e", "engine record_begins e cuEventRecord 0:legacy flags 0",
-                 "engine flush S cuEventRecord 0:legacy", "cuda cuEventRecord", "engine recorded e",
-                 "engine memset dst=1000 pitch=0 value=7 elem=1 width=64 height=1 2d=0 "
-                 "stream=0:ptsz",
-                 "cuda cuMemsetD8Async_ptsz", "engine flush T cuMemcpyHtoD_v2_ptds 0:ptsz",
-                 "engine step_end 0:ptsz", "cuda cuMemcpyHtoD_v2_ptds",
-                 "engine flush T cuMemcpyHtoD_v2 0:legacy", "engine step_end 0:legacy",
-                 "cuda cuMemcpyHtoD_v2", "engine drain"}));
+    EXPECT_EQ(outcome.Story(),
+              (Strings{"engine record_begins e cuEventRecord_ptsz 0:ptsz flags 0",
+                       "engine flush S cuEventRecord_ptsz 0:ptsz",
+                       "cuda cuEventRecord_ptsz",
+                       "engine recorded e",
+                       "engine record_begins e cuEventRecord 0:legacy flags 0",
+                       "engine flush S cuEventRecord 0:legacy",
+                       "cuda cuEventRecord",
+                       "engine recorded e",
+                       "engine memset dst=1000 pitch=0 value=7 elem=1 width=64 height=1 2d=0 "
+                       "stream=0:ptsz",
+                       "cuda cuMemsetD8Async_ptsz",
+                       "engine flush T cuMemcpyHtoD_v2_ptds 0:ptsz",
+                       "engine step_end 0:ptsz",
+                       "engine copying 1",
+                       "cuda cuMemcpyHtoD_v2_ptds",
+                       "engine wait_took 0:ptsz",
+                       "engine copying 0",
+                       "engine take_error cuMemcpyHtoD_v2_ptds 0:ptsz",
+                       "engine flush T cuMemcpyHtoD_v2 0:legacy",
+                       "engine step_end 0:legacy",
+                       "engine copying 1",
+                       "cuda cuMemcpyHtoD_v2",
+                       "engine wait_took 0:legacy",
+                       "engine copying 0",
+                       "engine take_error cuMemcpyHtoD_v2 0:legacy",
+                       "engine drain"}));
 }
 
 TEST_F(Seam, LookUpsSeeTheirTrueCaller) {
@@ -179,14 +196,6 @@ TEST_F(Seam, SoDoThoseFromInsideALaunchThatIsPassedOn) {
 }
 
 // ---- where code is from ----
-
-Strings About(const Outcome &outcome, const std::string &beginning) {
-    Strings found;
-    for (const std::string &line : outcome.log)
-        if (line.rfind(beginning, 0) == 0)
-            found.push_back(line.substr(strlen("engine ")));
-    return found;
-}
 
 TEST_F(Seam, TheFileThatCodeIsFromIsKnownByItsImageOrItsPath) {
     Outcome outcome = Run("SEAM_PROBE", "origins", {{"SEAM_ASKS_LIBRARY", "1"}});
