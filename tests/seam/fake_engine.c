@@ -196,7 +196,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *ref, un
 }
 
 void cus_engine_flush_event(const struct cus_stream_ref *ref, CUevent event, unsigned row) {
-    (void)event;
+    seam_log("engine flush_event %llx", (unsigned long long)(uintptr_t)event);
     cus_engine_flush(cus_api_rows[row].scope, ref, row);
 }
 

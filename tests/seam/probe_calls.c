@@ -84,7 +84,13 @@ static void events(void) {
     CALL(cuGraphAddEventWaitNode, made, (word)1, (word)0, (word)0, (word)0x7778);
     CALL(cuGraphEventRecordNodeSetEvent, (word)1, (word)0x7779);
     CALL(cuGraphExecEventWaitNodeSetEvent, (word)1, (word)2, (word)0x777a);
-    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
+    CALL(cuEventRecordWithFlags_ptsz, (word)0x7770, (word)0, (word)1);
+    CALL(cuEventElapsedTime_v2, (word)0x777f, (word)0x7770, (word)0x7775);
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD};
+    params.eventRecord.event = (CUevent)0x7779;
+    CALL(cuGraphAddNode, made, (word)1, (word)0, (word)0, &params);
+    CALL(cuGraphNodeSetParams, (word)1, &params);
+    params.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
     params.eventWait.event = (CUevent)0x777b;
     CALL(cuGraphAddNode_v2, made, (word)1, (word)0, (word)0, (word)0, &params);
     CALL(cuGraphExecNodeSetParams, (word)1, (word)2, &params);
@@ -93,6 +99,10 @@ static void events(void) {
     CUlaunchAttribute attr = {.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT};
     attr.value.launchCompletionEvent.event = (CUevent)0x777c;
     CALL(cuGraphKernelNodeSetAttribute, (word)1, (word)attr.id, &attr.value);
+    CUlaunchAttributeValue other = {.programmaticEvent.event = (CUevent)0x777a};
+    CALL(cuGraphKernelNodeSetAttribute, (word)1, (word)CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+         &other);
+    CALL(cuGraphKernelNodeSetAttribute, (word)1, (word)CU_LAUNCH_ATTRIBUTE_PRIORITY, &other);
     CUlaunchConfig config = {.hStream = (CUstream)0x51, .attrs = &attr, .numAttrs = 1};
     CALL(cuLaunchKernelEx, &config, (word)0xf1, (word)0, (word)0);
     CALL(cuEventDestroy_v2, (word)0x777d);
@@ -123,8 +133,12 @@ static void primaries(void) {
     /* Somebody gives a hold back unseen. */
     hold_unseen(1);
     CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)65536);
+    CALL(cuFuncGetAttribute, &made, (word)0, (word)0xf1);
     hold_unseen(-1);
     CALL(cuDevicePrimaryCtxRelease_v2, (word)0);
+    CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)65536);
+    CALL(cuFuncGetAttribute, &made, (word)0, (word)0xf1);
     /* Nothing is known behind a reset, and a release that fails gives nothing back. */
     CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
     CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
@@ -181,23 +195,34 @@ static void settings(void) {
 static void settings_of_functions(void) {
     start();
     const word high = (word)7 << 32; /* of no meaning */
-    CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)65536);
-    CALL(cuFuncSetAttribute, (word)0xf1, high | 8, high | 65536); /* the same */
-    CALL(cuFuncSetAttribute, (word)0xf1, (word)9, (word)65536);
-    CALL(cuFuncSetCacheConfig, (word)0xf1, (word)1);
-    CALL(cuFuncSetCacheConfig, (word)0xf1, (word)1); /* the same */
-    CALL(cuFuncSetCacheConfig, (word)0xf1, (word)2);
-    CALL(cuFuncSetSharedMemConfig, (word)0xf1, (word)2);
-    CALL(cuKernelSetCacheConfig, (word)0xe1, (word)2, (word)0);
-    CALL(cuKernelSetCacheConfig, (word)0xe1, (word)2, high); /* the same */
-    CALL(cuKernelSetCacheConfig, (word)0xe1, (word)2, (word)1);
-    CALL(cuKernelSetAttribute, (word)8, (word)2, (word)0xe1, (word)0);
-    CALL(cuKernelSetAttribute, (word)8, (word)2, (word)0xe1, high); /* the same */
-    CALL(cuKernelSetAttribute, (word)9, (word)2, (word)0xe1, (word)0);
-    CALL(cuKernelSetAttribute, (word)9, (word)3, (word)0xe1, (word)0);
+    ANSWERS(0, cuFuncSetAttribute, (word)0xf1, (word)8, (word)65536);
+    ANSWERS(0, cuFuncSetAttribute, (word)0xf1, high | 8, high | 65536); /* the same */
+    ANSWERS(0, cuFuncSetAttribute, (word)0xf1, (word)9, (word)65536);
+    ANSWERS(0, cuFuncSetCacheConfig, (word)0xf1, (word)1);
+    ANSWERS(0, cuFuncSetCacheConfig, (word)0xf1, (word)1); /* the same */
+    ANSWERS(0, cuFuncSetCacheConfig, (word)0xf1, (word)2);
+    ANSWERS(0, cuFuncSetSharedMemConfig, (word)0xf1, (word)2);
+    ANSWERS(0, cuKernelSetCacheConfig, (word)0xe1, (word)2, (word)0);
+    ANSWERS(0, cuKernelSetCacheConfig, (word)0xe1, (word)2, high); /* the same */
+    ANSWERS(0, cuKernelSetCacheConfig, (word)0xe1, (word)2, (word)1);
+    ANSWERS(0, cuKernelSetAttribute, (word)8, (word)2, (word)0xe1, (word)0);
+    ANSWERS(0, cuKernelSetAttribute, (word)8, (word)2, (word)0xe1, high); /* the same */
+    ANSWERS(0, cuKernelSetAttribute, (word)8, (word)2, (word)0xe1, (word)1);
+    ANSWERS(0, cuKernelSetAttribute, (word)9, (word)2, (word)0xe1, (word)0);
+    ANSWERS(0, cuKernelSetAttribute, (word)9, (word)3, (word)0xe1, (word)0);
     ((void (*)(word))find("fake_context"))(0xc1);
-    CALL(cuKernelSetAttribute, (word)9, (word)3, (word)0xe1, (word)0); /* the same */
-    CALL(cuFuncSetAttribute, (word)0xf1, (word)8, (word)65536);
+    ANSWERS(0, cuKernelSetAttribute, (word)9, (word)3, (word)0xe1, (word)0); /* the same */
+    ANSWERS(0, cuFuncSetAttribute, (word)0xf1, (word)9, (word)65536);
+    /* Behind these a handle may be another function. */
+    ANSWERS(0, cuModuleUnload, (word)0x3);
+    ANSWERS(0, cuFuncSetAttribute, (word)0xf1, (word)9, (word)65536);
+    ANSWERS(0, cuCtxDestroy, (word)0xc5);
+    ANSWERS(0, cuFuncSetAttribute, (word)0xf1, (word)9, (word)65536);
+    ANSWERS(0, cuDevicePrimaryCtxReset, (word)0);
+    ANSWERS(0, cuFuncSetAttribute, (word)0xf1, (word)9, (word)65536);
+    fake_result("cuFuncSetAttribute", 1);
+    ANSWERS(1, cuFuncSetAttribute, (word)0xf1, (word)9, (word)1);
+    ANSWERS(1, cuFuncSetAttribute, (word)0xf1, (word)9, (word)65536); /* the same */
 }
 
 /* The bytes of each attribute count, and no byte behind them. */
@@ -218,7 +243,7 @@ static void settings_of_streams(void) {
     for (unsigned i = 0; i < sizeof attributes / sizeof *attributes; i++) {
         seam_log("attribute %u", i);
         memset(value, 0, sizeof value);
-        const word stream = 0x60 + i, id = attributes[i].id;
+        const word stream = 0x60, id = attributes[i].id;
         ANSWERS(0, cuStreamSetAttribute, stream, id, value);
         ANSWERS(0, cuStreamSetAttribute, stream, id, NULL);
         value[attributes[i].bytes] = 0xaa;
@@ -356,9 +381,26 @@ static void state(void) {
     for (word attribute = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
          attribute <= CU_MEMPOOL_ATTR_USED_MEM_HIGH; attribute++)
         ANSWERS(0, cuMemPoolSetAttribute, (word)0x70 + attribute, attribute, &made);
-    ANSWERS(0, cuCtxSetLimit, (word)CU_MEMPOOL_ATTR_USED_MEM_HIGH, (word)1);
+    ANSWERS(0, cuCtxSetLimit, (word)0, (word)CU_MEMPOOL_ATTR_USED_MEM_HIGH);
+    ANSWERS(0, cuMemPoolTrimTo, (word)0x79, (word)CU_MEMPOOL_ATTR_USED_MEM_HIGH);
+    ANSWERS(0, cuMemPoolGetAttribute, (word)0x7a, (word)CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &made);
     fake_result("cuDeviceSetMemPool", 1);
     ANSWERS(1, cuDeviceSetMemPool, (word)0, (word)0x70);
+}
+
+/* Who asks for the number of an allocation, or sets what new memory would not have. */
+static void numbers(void) {
+    static const CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                              CU_POINTER_ATTRIBUTE_BUFFER_ID};
+    start();
+    word got[2];
+    void *to[2] = {&got[0], &got[1]};
+    ANSWERS(0, cuPointerGetAttributes, (word)1, ids, to, (word)0x1000);
+    ANSWERS(0, cuPointerGetAttributes, (word)1, NULL, to, (word)0x1000);
+    seam_log("asks");
+    ANSWERS(0, cuPointerGetAttributes, (word)7 << 32 | 2, ids, to, (word)0x1000);
+    seam_log("asked");
+    ANSWERS(0, cuPointerSetAttribute, got, (word)CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (word)0x1000);
 }
 
 /* Functions that calls make, and those that make none. */
@@ -368,8 +410,9 @@ static void handles(void) {
     ANSWERS(0, cuModuleEnumerateFunctions, made, (word)1 << 32 | 1, (word)0x3);
     ANSWERS(0, cuModuleEnumerateFunctions, made, (word)4, (word)0x3);
     ANSWERS(0, cuModuleEnumerateFunctions, NULL, (word)4, (word)0x3);
-    ANSWERS(0, cuKernelGetFunction, made, (word)0xe1);
-    ANSWERS(0, cuKernelGetFunction, made, (word)0xe1); /* no flush: the second touch */
+    ANSWERS(0, cuKernelGetFunction, made, (word)0xe1, (word)0);
+    ANSWERS(0, cuKernelGetFunction, made, (word)0xe2, (word)0);
+    ANSWERS(0, cuKernelGetFunction, made, (word)0xe1, (word)0); /* no flush: the second touch */
     fake_result("cuModuleGetFunction", 500);
     ANSWERS(500, cuModuleGetFunction, made, (word)0x3, "f");
     fake_result("cuModuleGetFunctionCount", 1);
@@ -390,8 +433,11 @@ static void primary_inside(void) {
     ((void (*)(void (*)(void)))find("fake_callback"))(release_inside);
     CALL(cuStreamSynchronize, (word)0x51);
     CALL(cuDevicePrimaryCtxRelease_v2, (word)0); /* a barrier */
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
     fake_result("cuDevicePrimaryCtxRetain", 1);
-    ANSWERS(1, cuDevicePrimaryCtxRetain, &made, (word)0);
+    ANSWERS(1, cuDevicePrimaryCtxRetain, &made, (word)0); /* holds nothing */
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0);
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0); /* a barrier */
 }
 
 const struct probe probes_of_calls[] = {
@@ -400,6 +446,7 @@ const struct probe probes_of_calls[] = {
     {"events_that_fail", events_that_fail},
     {"handles", handles},
     {"kinds", kinds},
+    {"numbers", numbers},
     {"out_of_memory", out_of_memory},
     {"primaries", primaries},
     {"primary_inside", primary_inside},

@@ -33,7 +33,7 @@ TEST_F(Seam, ElfBindingReachesTheHooks) {
     EXPECT_EQ(
         outcome.Story(),
         (Strings{kLaunch, "cuda cuLaunchKernel",
-                 "engine record_begins e cuEventRecord 51:legacy flags 0",
+                 "engine record_begins e cuEventRecord 51:legacy flags 0", "engine flush_event e",
                  "engine flush S cuEventRecord 51:legacy", "cuda cuEventRecord",
                  "engine recorded e", "engine flush T cuStreamSynchronize 51:legacy",
                  "engine step_end 51:legacy", "cuda cuStreamSynchronize",
@@ -72,10 +72,12 @@ TEST_F(Seam, PerThreadTwinsAreTheirOwnFunctions) {
     Outcome outcome = Run("SEAM_PROBE", "twins");
     EXPECT_EQ(outcome.Story(),
               (Strings{"engine record_begins e cuEventRecord_ptsz 0:ptsz flags 0",
+                       "engine flush_event e",
                        "engine flush S cuEventRecord_ptsz 0:ptsz",
                        "cuda cuEventRecord_ptsz",
                        "engine recorded e",
                        "engine record_begins e cuEventRecord 0:legacy flags 0",
+                       "engine flush_event e",
                        "engine flush S cuEventRecord 0:legacy",
                        "cuda cuEventRecord",
                        "engine recorded e",
