@@ -391,6 +391,20 @@ TEST_F(Seam, AWaitThatFailsEndsNothing) {
                        "engine drain"}));
 }
 
+TEST_F(Seam, ALaunchThatRecordsAnEventComesBehindItsDeferredRecord) {
+    EXPECT_EQ(About(Run("SEAM_PROBE", "launch_events"), "engine event_named"),
+              (Strings{"event_named 7772 cuLaunchKernelEx", "event_named 7772 cuLaunchKernelEx",
+                       "event_named 7773 cuLaunchKernelEx"}));
+}
+
+TEST_F(Seam, AnOpThatSucceedsBeforeAnyInitStartsTheLibrary) {
+    Strings log;
+    for (const std::string &line : Run("SEAM_PROBE", "cold_launch").log)
+        log.push_back(line.substr(0, line.find(' ', 14)));
+    const std::string op = "cuda cuMemsetD8Async", deferred = "engine memset dst=1000";
+    EXPECT_EQ(log, (Strings{op, "failed", op, "engine start 1", deferred, op, "engine drain"}));
+}
+
 TEST_F(Seam, AnEventCallThatFailsChangesNothing) {
     EXPECT_EQ(Run("SEAM_PROBE", "events_that_fail").Story(),
               (Strings{"cuda cuEventCreate",

@@ -27,7 +27,7 @@ void *find(const char *name) {
     return found;
 }
 
-static void open_cuda(void) {
+void open_cuda(void) {
     cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     CHECK(cuda);
 }

@@ -32,7 +32,8 @@ struct probe {
 };
 extern const struct probe probes_of_calls[]; /* the last one has no name */
 
-/* Opens libcuda and starts it. */
+/* Opens libcuda; and starts it. */
+void open_cuda(void);
 void start(void);
 /* The address of a function of libcuda, which must be there. */
 void *find(const char *name);

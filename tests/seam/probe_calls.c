@@ -113,6 +113,33 @@ static void events(void) {
           counters.eager == 4);
 }
 
+/* Launches whose attributes name events, each in a list that goes on behind its end. */
+static void launch_events(void) {
+    start();
+    CUlaunchAttribute attrs[3] = {{.id = CU_LAUNCH_ATTRIBUTE_PRIORITY},
+                                  {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT},
+                                  {.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT}};
+    attrs[0].value.programmaticEvent.event = (CUevent)0x7771; /* means nothing there */
+    attrs[1].value.programmaticEvent.event = (CUevent)0x7772;
+    attrs[2].value.launchCompletionEvent.event = (CUevent)0x7773;
+    CUlaunchConfig config = {.hStream = (CUstream)0x51, .attrs = attrs};
+    for (config.numAttrs = 0; config.numAttrs <= 3; config.numAttrs++)
+        CALL(cuLaunchKernelEx, &config, (word)0xf1, (word)0, (word)0);
+    config.attrs = NULL; /* the driver says what is wrong with it */
+    CALL(cuLaunchKernelEx, &config, (word)0xf1, (word)0, (word)0);
+}
+
+/* Another library has started the driver by a look-up of its own. */
+static void cold_launch(void) {
+    open_cuda();
+    fake_result("cuMemsetD8Async", 3);
+    ANSWERS(3, cuMemsetD8Async, (word)0x1000, (word)7, (word)64, (word)0x51);
+    seam_log("failed");
+    fake_result("cuMemsetD8Async", 0);
+    ANSWERS(0, cuMemsetD8Async, (word)0x1000, (word)7, (word)64, (word)0x51);
+    ANSWERS(0, cuMemsetD8Async, (word)0x1000, (word)7, (word)64, (word)0x51);
+}
+
 static void hold_unseen(int more) {
     ((void (*)(int))find("fake_hold"))(more);
 }
@@ -442,10 +469,12 @@ static void primary_inside(void) {
 
 const struct probe probes_of_calls[] = {
     {"allocations", allocations},
+    {"cold_launch", cold_launch},
     {"events", events},
     {"events_that_fail", events_that_fail},
     {"handles", handles},
     {"kinds", kinds},
+    {"launch_events", launch_events},
     {"numbers", numbers},
     {"out_of_memory", out_of_memory},
     {"primaries", primaries},
