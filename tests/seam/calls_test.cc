@@ -12,8 +12,10 @@ namespace {
 // Records may be deferred. Every other call that names an event comes behind its deferred record;
 // behind some of them, no record of it is deferred any more.
 TEST_F(Seam, CallsThatNameAnEventComeBehindItsRecord) {
+    Outcome outcome = Run("SEAM_PROBE", "events");
+    EXPECT_EQ(outcome.handshake, (Strings{"there", "loaded", "on", "exit 4 0"}));
     EXPECT_EQ(
-        Run("SEAM_PROBE", "events").Story(),
+        outcome.Story(),
         (Strings{
             "engine flush T cuEventQuery -",
             "engine failed 600",
@@ -270,11 +272,12 @@ TEST_F(Seam, AnotherFunctionAttributeValueOrPlaceIsAChange) {
 }
 
 TEST_F(Seam, TheBytesOfAStreamsAttributeAloneAreCompared) {
-    // Five attributes, an unknown one, other streams, copies, failures.
+    // Five attributes, an unknown one, other streams, copies, equal values, failures.
     EXPECT_EQ(Flushes(Run("SEAM_PROBE", "settings_of_streams"), "cuStreamSetAttribute"),
               "FF.FFF.FFF.FFF.FFF.FFFFF"
               "FFF."
               "F.."
+              "FF"
               "FF");
 }
 
@@ -402,7 +405,8 @@ TEST_F(Seam, AnOpThatSucceedsBeforeAnyInitStartsTheLibrary) {
     for (const std::string &line : Run("SEAM_PROBE", "cold_launch").log)
         log.push_back(line.substr(0, line.find(' ', 14)));
     const std::string op = "cuda cuMemsetD8Async", deferred = "engine memset dst=1000";
-    EXPECT_EQ(log, (Strings{op, "failed", op, "engine start 1", deferred, op, "engine drain"}));
+    EXPECT_EQ(log, (Strings{"cuda cuStreamSynchronize", op, "failed", op, "engine start 1",
+                            deferred, op, "engine drain"}));
 }
 
 TEST_F(Seam, AnEventCallThatFailsChangesNothing) {
@@ -447,6 +451,11 @@ TEST_F(Seam, AListOfFunctionsHasNoMoreThanItHasRoomFor) {
         (Strings{"note_handle f3 function", "note_handle f3 function", "note_handle f4 function",
                  "note_handle f2 function", "note_handle f2 function", "note_handle f2 function"}));
     EXPECT_EQ(Flushes(outcome, "cuKernelGetFunction"), "FF.");
+    Strings counted; // the first argument is an address
+    for (const std::string &line : outcome.log)
+        if (line.rfind("cuda cuModuleGetFunctionCount ", 0) == 0)
+            counted.push_back(line.substr(line.find(' ', 32), 2));
+    EXPECT_EQ(counted, Strings(4, " 3"));
 }
 
 TEST_F(Seam, WhoAsksForTheNumberOfAnAllocationIsGivenOne) {
@@ -454,7 +463,16 @@ TEST_F(Seam, WhoAsksForTheNumberOfAnAllocationIsGivenOne) {
     for (const std::string &line : Run("SEAM_PROBE", "numbers").Story())
         if (line.rfind("engine pool_", 0) == 0 || line.rfind("ask", 0) == 0)
             story.push_back(line);
-    EXPECT_EQ(story, (Strings{"asks", "engine pool_numbers", "asked", "engine pool_numbers"}));
+    EXPECT_EQ(story, (Strings{"asks", "engine pool_numbers", "engine pool_numbers", "asked",
+                              "engine pool_numbers"}));
+}
+
+TEST_F(Seam, AResetOfThePrimaryContextLeavesNothingKnownAndTheEndOfAnotherOneDoes) {
+    Outcome outcome = Run("SEAM_PROBE", "primary_ends");
+    EXPECT_EQ(Flushes(outcome, "cuDevicePrimaryCtxRetain"), "F..");
+    EXPECT_EQ(outcome.Count("engine context_goes c5"), 1);
+    EXPECT_EQ(outcome.Count("engine flush P cuDevicePrimaryCtxRelease_v2 -"), 1)
+        << "of two releases, the last";
 }
 
 TEST_F(Seam, AReleaseFromInsideTheDriverLeavesNothingKnown) {

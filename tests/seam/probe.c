@@ -103,6 +103,8 @@ static void twins(void) {
 
 /* ---- unknown entry points ---- */
 
+static void inside(void);
+
 typedef double mixed_fn(int, double, const char *, float, long, double, unsigned char, double, long,
                         double, long, long, float, double);
 
@@ -118,6 +120,18 @@ static void unknown(void) {
     int (*variadic)(int, ...) = (int (*)(int, ...))find("cuFutureVariadic");
     CHECK(variadic(10, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0) == 55);
     CHECK(CALL(cuGraphicsGLRegisterBuffer, (word)1, (word)2, (word)3) == 0);
+}
+
+/* A newer form of cuGetProcAddress, which nobody here knows. */
+static void unknown_look_up(void) {
+    start();
+    get_v2 = find("cuGetProcAddress_v2");
+    call_fn *look = (call_fn *)get("cuGetProcAddress_v3", 14000, 0);
+    CHECK(lies_in((void *)look, "libseam"));
+    inside();
+    seam_log("looks");
+    CHECK(look((word)1, (word)2) == 0);
+    inside();
 }
 
 /* More unknown functions than stubs. */
@@ -445,14 +459,14 @@ static void origins(void) {
     CALL(cuModuleLoadData, made, "image");                                                  /* a0 */
     CALL(cuModuleLoadDataEx, made, in_user, (word)0, (word)0, (word)0);                     /* a1 */
     CALL(cuModuleLoadFatBinary, made, &around);                                             /* a2 */
-    CALL(cuModuleLoad, made, "/some/where/code.cubin");                                     /* a3 */
+    ANSWERS(0, cuModuleLoad, made, "/some/where/code.cubin");                               /* a3 */
     CALL(cuLibraryLoadData, made, in_user, unused, unused, unused, unused, unused, unused); /* a4 */
     CALL(cuLibraryLoadFromFile, made, "code.fatbin", unused, unused, unused, unused, unused,
          unused);                          /* a5 */
     CALL(cuModuleLoadData, made, nothing); /* a6 */
     CALL(cuModuleLoadData, made, wrapper); /* a7 */
     fake_result("cuModuleLoadData", 200);
-    CALL(cuModuleLoadData, made, "image"); /* fails: says nothing */
+    ANSWERS(200, cuModuleLoadData, made, "image"); /* fails: says nothing */
     CALL(cuModuleGetFunction, made, (word)0xa0, "f");
     CALL(cuLibraryGetKernel, made, (word)0xa4, "f");
     CALL(cuKernelGetFunction, made, (word)0xe1);
@@ -470,6 +484,7 @@ int main(int argc, char **argv) {
         {"resolver", by_resolver},
         {"twins", twins},
         {"unknown", unknown},
+        {"unknown_look_up", unknown_look_up},
         {"many", many},
         {"callers", callers},
         {"without_cuda", without_cuda},

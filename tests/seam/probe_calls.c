@@ -132,6 +132,8 @@ static void launch_events(void) {
 /* Another library has started the driver by a look-up of its own. */
 static void cold_launch(void) {
     open_cuda();
+    fake_result("cuStreamSynchronize", 3);
+    ANSWERS(3, cuStreamSynchronize, (word)0x51);
     fake_result("cuMemsetD8Async", 3);
     ANSWERS(3, cuMemsetD8Async, (word)0x1000, (word)7, (word)64, (word)0x51);
     seam_log("failed");
@@ -294,6 +296,9 @@ static void settings_of_streams(void) {
     fake_result("cuStreamCopyAttributes", 0);
     ANSWERS(0, cuStreamCopyAttributes, (word)0, (word)4);
     ANSWERS(0, cuStreamSetAttribute, (word)3, id, value); /* the same */
+    seam_log("ids");
+    ANSWERS(0, cuStreamSetAttribute, (word)4, id, value);
+    ANSWERS(0, cuStreamSetAttribute, (word)4, (word)CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN, value);
     seam_log("failures");
     fake_result("cuStreamSetAttribute", 1);
     ANSWERS(1, cuStreamSetAttribute, (word)5, id, value);
@@ -417,15 +422,18 @@ static void state(void) {
 
 /* Who asks for the number of an allocation, or sets what new memory would not have. */
 static void numbers(void) {
-    static const CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+    static const CUpointer_attribute ids[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                              CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                               CU_POINTER_ATTRIBUTE_BUFFER_ID};
     start();
     word got[2];
     void *to[2] = {&got[0], &got[1]};
-    ANSWERS(0, cuPointerGetAttributes, (word)1, ids, to, (word)0x1000);
+    ANSWERS(0, cuMemGetInfo_v2, &got[0], &got[1]);
+    ANSWERS(0, cuPointerGetAttributes, (word)1, ids + 1, to, (word)0x1000);
     ANSWERS(0, cuPointerGetAttributes, (word)1, NULL, to, (word)0x1000);
     seam_log("asks");
     ANSWERS(0, cuPointerGetAttributes, (word)7 << 32 | 2, ids, to, (word)0x1000);
+    ANSWERS(0, cuPointerGetAttributes, (word)2, ids + 1, to, (word)0x1000);
     seam_log("asked");
     ANSWERS(0, cuPointerSetAttribute, got, (word)CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (word)0x1000);
 }
@@ -467,6 +475,19 @@ static void primary_inside(void) {
     CALL(cuDevicePrimaryCtxRelease_v2, (word)0); /* a barrier */
 }
 
+/* Which of two calls that end contexts ends the primary one. */
+static void primary_ends(void) {
+    start();
+    word made;
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuCtxDestroy, (word)0xc5);
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0);
+    CALL(cuDevicePrimaryCtxRetain, &made, (word)0);
+    CALL(cuDevicePrimaryCtxReset, (word)0);
+    CALL(cuDevicePrimaryCtxRelease_v2, (word)0); /* a barrier: nothing is known any more */
+}
+
 const struct probe probes_of_calls[] = {
     {"allocations", allocations},
     {"cold_launch", cold_launch},
@@ -478,6 +499,7 @@ const struct probe probes_of_calls[] = {
     {"numbers", numbers},
     {"out_of_memory", out_of_memory},
     {"primaries", primaries},
+    {"primary_ends", primary_ends},
     {"primary_inside", primary_inside},
     {"settings", settings},
     {"settings_of_functions", settings_of_functions},

@@ -161,6 +161,11 @@ unsigned cuGraphicsGLRegisterBuffer(word a0, word a1, word a2) {
     return answer("cuGraphicsGLRegisterBuffer", a0, a1, a2, 0, 0, 0);
 }
 
+unsigned cuGetProcAddress_v3(word a0, word a1);
+unsigned cuGetProcAddress_v3(word a0, word a1) {
+    return answer("cuGetProcAddress_v3", a0, a1, 0, 0, 0, 0);
+}
+
 /* More of them than the library has stubs for; by cuGetProcAddress only. */
 #if defined(__x86_64__)
 #define RETURN_0 "xorl %eax, %eax\nret\n"
