@@ -227,7 +227,7 @@ TEST_F(Seam, OnlyTheLastReleaseOfAPrimaryContextEndsIt) {
 TEST_F(Seam, OnlyTheFirstTouchOfAFunctionIsABarrier) {
     Outcome outcome = Run("SEAM_PROBE", "touches");
     EXPECT_EQ(outcome.Count("engine flush P cuFuncGetAttribute -"), 4);
-    EXPECT_EQ(outcome.CountBeginning("cuda cuFuncGetAttribute"), 6);
+    EXPECT_EQ(outcome.CountBeginning("cuda cuFuncGetAttribute"), 7);
     EXPECT_EQ(outcome.CountBeginning("engine flush P cuOccupancy"), 0);
 }
 

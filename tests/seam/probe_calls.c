@@ -192,6 +192,7 @@ static void touches(void) {
     CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf1);
     CALL(cuModuleUnload, (word)0x3);                     /* flush of its own */
     CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf1); /* flush: may be another function */
+    CALL(cuFuncGetAttribute, &out, (word)0, (word)0xf1);
 }
 
 static void settings(void) {

@@ -52,8 +52,11 @@ TEST_F(Resolve, AFunctionWithoutARowIsAStub) {
     for (const char *name : {"cuNewFunction", "cuA", "cuZ"})
         EXPECT_EQ(Look(name, unknown), world_stub) << name;
     EXPECT_EQ(world.stub_kind, CUS_SPARE_UNKNOWN);
-    EXPECT_EQ(Look("cuGraphicsGLRegisterBuffer", unknown), world_stub);
-    EXPECT_EQ(world.stub_kind, CUS_SPARE_GRAPHICS);
+    for (const char *name : {"cuGraphicsGLRegisterBuffer", "cuGLNew", "cuEventCreateFromEGLNew"}) {
+        world.stub_kind = -1;
+        EXPECT_EQ(Look(name, unknown), world_stub);
+        EXPECT_EQ(world.stub_kind, CUS_SPARE_GRAPHICS) << name;
+    }
     EXPECT_EQ(Look("cuGetProcAddress_v3", unknown), world_stub);
     EXPECT_EQ(world.stub_kind, CUS_SPARE_LOOK_UP);
 }
