@@ -196,7 +196,7 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *ref, un
 }
 
 void cus_engine_flush_event(const struct cus_stream_ref *ref, CUevent event, unsigned row) {
-    (void)event;
+    seam_log("engine flush_event %llx", (unsigned long long)(uintptr_t)event);
     cus_engine_flush(cus_api_rows[row].scope, ref, row);
 }
 
@@ -210,33 +210,40 @@ void cus_engine_getter(unsigned row) {
 }
 
 void cus_engine_copying(bool begins) {
-    (void)begins;
+    seam_log("engine copying %d", begins);
 }
 
+static uint32_t waits; /* by one thread alone */
+
 uint32_t cus_engine_wait_begins(void) {
-    return 1;
+    seam_log("engine wait_begins");
+    return ++waits;
 }
 
 void cus_engine_wait_ended(uint32_t number) {
-    (void)number;
+    seam_log("engine wait_ended %u", number);
 }
 
 void cus_engine_room_taken(bool graph) {
-    (void)graph;
+    seam_log("engine room_taken by a %s", graph ? "graph" : "stream");
 }
 
+/* The fake driver answers at once. */
 void cus_engine_wait_took(const struct cus_stream_ref *ref, uint64_t ns) {
-    (void)ref, (void)ns;
+    char stream[64];
+    seam_log("engine wait_took %s%s", stream_name(ref, stream, sizeof stream),
+             ns < 1000000000000 ? "" : " for ever");
 }
 
 CUresult cus_engine_take_error(const struct cus_stream_ref *ref, unsigned row) {
-    (void)ref, (void)row;
+    char stream[64];
+    seam_log("engine take_error %s %s", cus_api_name(row), stream_name(ref, stream, sizeof stream));
     const char *error = getenv("SEAM_LATE_ERROR");
     return error ? (CUresult)atoi(error) : CUDA_SUCCESS;
 }
 
 void cus_engine_failed(CUresult result) {
-    (void)result;
+    seam_log("engine failed %d", (int)result);
 }
 
 void cus_engine_stream_gone(const struct cus_stream_ref *ref) {
@@ -270,39 +277,50 @@ void cus_engine_memory_gone(void) {
 }
 
 bool cus_engine_cannot_fit(uint64_t bytes) {
-    (void)bytes;
-    return false;
+    return bytes > UINT64_MAX / 2;
 }
+
+/* What the program takes of 0x100 bytes is memory that it freed, and 0x200 bytes may come early. */
 
 enum cus_alloc cus_engine_alloc_begins(const struct cus_stream_ref *stream, CUmemoryPool pool,
                                        uint64_t bytes, uint64_t *address) {
-    (void)address;
+    if (bytes == 0x100)
+        *address = 0x7100;
     seam_log("engine alloc_begins %llu %llx:%s%s", (unsigned long long)bytes,
              (unsigned long long)(uintptr_t)stream->handle,
              stream->abi == CUS_ABI_PTSZ ? "ptsz" : "legacy", pool ? " of a pool" : "");
-    return CUS_ALLOC_FLUSH;
+    return bytes == 0x100 ? CUS_ALLOC_REUSED : bytes == 0x200 ? CUS_ALLOC_NOW : CUS_ALLOC_FLUSH;
 }
 void cus_engine_alloc_made(const struct cus_stream_ref *stream, CUmemoryPool pool, uint64_t address,
                            uint64_t bytes) {
-    (void)stream, (void)pool;
-    seam_log("engine alloc_made %llx %llu", (unsigned long long)address, (unsigned long long)bytes);
+    char text[64];
+    seam_log("engine alloc_made %llx %llu %s%s", (unsigned long long)address,
+             (unsigned long long)bytes, stream_name(stream, text, sizeof text),
+             pool ? " of a pool" : "");
 }
+
+static bool frees; /* a free was deferred; by one thread alone */
+
 bool cus_engine_frees(void) {
-    return false;
+    return frees;
 }
 void cus_engine_pool_waited(uint32_t number) {
-    (void)number;
+    seam_log("engine pool_waited %u", number);
 }
 bool cus_engine_alloc_failed(unsigned row, bool deferred) {
-    (void)deferred;
-    seam_log("engine alloc_failed %s", cus_api_name(row));
-    return false;
+    seam_log("engine alloc_failed %s%s", cus_api_name(row), deferred ? " frees" : "");
+    frees = false;
+    return deferred;
 }
+/* The free of address 0x7100 is deferred, and that of 0x7200 may come early. */
 enum cus_free cus_engine_free(const struct cus_stream_ref *stream, uint64_t address) {
     seam_log("engine free %llx %llx:%s", (unsigned long long)address,
              (unsigned long long)(uintptr_t)stream->handle,
              stream->abi == CUS_ABI_PTSZ ? "ptsz" : "legacy");
-    return CUS_FREE_FLUSH;
+    frees |= address == 0x7100;
+    return address == 0x7100   ? CUS_FREE_DEFERRED
+           : address == 0x7200 ? CUS_FREE_NOW
+                               : CUS_FREE_FLUSH;
 }
 void cus_engine_event_made(CUevent event) {
     seam_log("engine event_made %llx", (unsigned long long)(uintptr_t)event);
@@ -362,7 +380,7 @@ void cus_engine_pool_numbers(void) {
     seam_log("engine pool_numbers");
 }
 void cus_engine_pool_memory_gone(uint64_t address) {
-    (void)address;
+    seam_log("engine pool_memory_gone %llx", (unsigned long long)address);
 }
 void cus_engine_pool_gone(void) {
     seam_log("engine pool_gone");
@@ -384,8 +402,7 @@ void cus_engine_pool_watched(CUmemoryPool pool) {
 }
 
 bool cus_engine_give_memory_back(uint64_t bytes) {
-    (void)bytes;
-    seam_log("engine give_memory_back");
+    seam_log("engine give_memory_back %llu", (unsigned long long)bytes);
     return getenv("SEAM_GIVES_BACK") != NULL;
 }
 
@@ -434,11 +451,11 @@ void cus_engine_note_handle(const void *handle, enum cus_handle kind) {
 }
 
 void cus_engine_memory_made(uint64_t address) {
-    (void)address;
+    seam_log("engine memory_made %llx", (unsigned long long)address);
 }
 
 void cus_engine_memory_going(uint64_t address) {
-    (void)address;
+    seam_log("engine memory_going %llx", (unsigned long long)address);
 }
 
 bool cus_engine_verify_end(uint64_t *verified, uint64_t *different) {

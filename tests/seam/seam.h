@@ -78,6 +78,15 @@ struct Outcome {
     bool AnyEngine() const { return CountBeginning("engine") > 0; }
 };
 
+// The lines of the log that begin so, without "engine ".
+inline Strings About(const Outcome &outcome, const std::string &beginning) {
+    Strings found;
+    for (const std::string &line : outcome.log)
+        if (line.rfind(beginning, 0) == 0)
+            found.push_back(line.substr(strlen("engine ")));
+    return found;
+}
+
 class Seam : public ::testing::Test {
   protected:
     // Runs a probe with the library preloaded. `program` is SEAM_PROBE or SEAM_PROBE_ELF.

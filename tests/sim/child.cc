@@ -57,6 +57,11 @@ void Become(const Child &child) {
     }
     setpgid(0, 0);
     std::map<std::string, std::string> env = {{"PATH", "/usr/bin:/bin"}, {"HOME", "/nonexistent"}};
+    for (const char *name : {"MUTATE_LINES", "MUTATE_LINES_REACHED"}) { // of tools/mutate-lines
+        if (getenv(name)) {
+            env[name] = getenv(name);
+        }
+    }
     for (const auto &entry : child.env) {
         env[entry.first] = entry.second;
     }

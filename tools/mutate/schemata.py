@@ -23,7 +23,7 @@ extern unsigned char *cus_mutant_reached;
 #define CUS_MUTANT(n) (cus_mutant_reached[n] = 1, cus_mutant == (n))
 #endif
 """
-# The variables behind CUS_MUTANT, for one file that every binary links. The file of CUSPLICE_MUTANT_REACHED has a byte for each mutant; all
+# The variables behind CUS_MUTANT, for one file that every binary links. The file of MUTATE_LINES_REACHED has a byte for each mutant; all
 # processes of a test write to it. Before the constructor ran, the code is the original.
 DEFINITIONS = """
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static unsigned char cus_mutant_nowhere[%(room)d];
 unsigned cus_mutant;
 unsigned char *cus_mutant_reached = cus_mutant_nowhere;
 __attribute__((constructor(101))) static void cus_mutant_start(void) {
-    const char *number = getenv("CUSPLICE_MUTANT"), *file = getenv("CUSPLICE_MUTANT_REACHED");
+    const char *number = getenv("MUTATE_LINES"), *file = getenv("MUTATE_LINES_REACHED");
     if (number)
         cus_mutant = (unsigned)atoi(number);
     int fd = file ? open(file, O_RDWR | O_CLOEXEC) : -1;

@@ -17,6 +17,7 @@ passed=0 failed=0
 attempt() {
     local status begun=$SECONDS what=$1
     shift
+    : >"$work/times"
     set +e
     (
         set -e
@@ -24,11 +25,19 @@ attempt() {
     ) >"$work/log" 2>&1
     status=$?
     set -e
-    if [[ $status == 0 ]]; then passed=$((passed + 1)) && echo "passed: $what, $((SECONDS - begun)) s"; else
+    if [[ $status == 0 ]]; then passed=$((passed + 1)) && echo "passed: $what, $((SECONDS - begun)) s$(<"$work/times")"; else
         failed=$((failed + 1))
         echo "FAILED: $what"
         cat "$work/log"
     fi
+}
+
+# What a part of an attempt takes stands in its line, in seconds: timed WORDS COMMAND...
+timed() {
+    local begun=${EPOCHREALTIME//[!0-9]/} tenths
+    "${@:2}"
+    tenths=$(((${EPOCHREALTIME//[!0-9]/} - begun + 50000) / 100000))
+    printf '%s %d.%d' "$1" $((tenths / 10)) $((tenths % 10)) >>"$work/times"
 }
 
 export HOME=$work/home XDG_CONFIG_HOME=$work/none XDG_RUNTIME_DIR=$work/runtime LC_ALL=C.UTF-8
@@ -172,13 +181,20 @@ bare() {
     case $1 in
     bionic | focal | jammy | noble) options+=(--components=main,universe --keyring="$(keys_of_ubuntu)") ;;
     esac
-    debootstrap "${options[@]}" "$1" "$root"
+    timed ': debootstrap' debootstrap "${options[@]}" "$1" "$root"
     mkdir "$root/out"
     cp "$out"/* "$root/out"
-    inside "$root" 'ldd --version | head -n 1; python3 -m venv /venv; /venv/bin/pip install --quiet --no-index /out/*.whl; /venv/bin/cusplice demo'
-    inside "$root" 'tar -xzf /out/*.tar.gz; cusplice-*/install.sh; cusplice demo; /usr/local/lib/cusplice/uninstall.sh'
-    inside "$root" 'dpkg -i /out/*.deb; cusplice demo; dpkg -P cusplice'
+    inside "$root" 'ldd --version | head -n 1; python3 -m venv /venv'
+    each wheel '/venv/bin/pip install --quiet --no-index /out/*.whl' '/venv/bin/cusplice demo' '/venv/bin/pip uninstall --quiet --yes cusplice'
+    each tarball 'tar -xzf /out/*.tar.gz; cusplice-*/install.sh' 'cusplice demo' '/usr/local/lib/cusplice/uninstall.sh'
+    each deb 'dpkg -i /out/*.deb' 'cusplice demo' 'dpkg -P cusplice'
     rm -rf "$root"
+}
+# In the root of `bare`: what installs a package, the demo, what removes it.
+each() {
+    timed "; $1: install" inside "$root" "$2"
+    timed ', demo' inside "$root" "$3"
+    timed ', removal' inside "$root" "$4"
 }
 inside() {
     unshare --mount --pid --fork --mount-proc="$1/proc" env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \

@@ -73,6 +73,12 @@ static unsigned answer(const char *name, word a0, word a1, word a2, word a3, wor
         *(word *)a0 = 0xa0 + loads++;
     if (strcmp(name, "cuLibraryGetModule") == 0)
         *(word *)a0 = 0xb0;
+    if (strcmp(name, "cuModuleGetFunctionCount") == 0)
+        *(uint32_t *)a0 = 2;
+    if (strcmp(name, "cuModuleEnumerateFunctions") == 0) {
+        for (unsigned i = 0; a0 && i < 2 && i < (uint32_t)a1; i++)
+            ((word *)a0)[i] = 0xf3 + i;
+    }
     if (strcmp(name, "cuLibraryGetKernelCount") == 0)
         *(uint32_t *)a0 = 2;
     if (strcmp(name, "cuLibraryEnumerateKernels") == 0) {
@@ -153,6 +159,11 @@ int cuFutureVariadic(int count, ...) {
 unsigned cuGraphicsGLRegisterBuffer(word a0, word a1, word a2);
 unsigned cuGraphicsGLRegisterBuffer(word a0, word a1, word a2) {
     return answer("cuGraphicsGLRegisterBuffer", a0, a1, a2, 0, 0, 0);
+}
+
+unsigned cuGetProcAddress_v3(word a0, word a1);
+unsigned cuGetProcAddress_v3(word a0, word a1) {
+    return answer("cuGetProcAddress_v3", a0, a1, 0, 0, 0, 0);
 }
 
 /* More of them than the library has stubs for; by cuGetProcAddress only. */

@@ -5,12 +5,15 @@
 #include <string>
 
 extern "C" {
+#include "shim/api/api.h"
 #include "shim/base/options.h"
 #include "shim/hook/resolve.h"
 #include "tests/unit/hook/world.h"
 }
 
 namespace {
+
+const char *const kFirst = cus_api_rows[0].name;
 
 class Resolve : public testing::Test {
   protected:
@@ -41,20 +44,25 @@ TEST_F(Resolve, AFunctionOfTheDriverIsItsHook) {
     ASSERT_EQ(world_row("cuGetErrorName"), world_passed);
     EXPECT_EQ(Look("cuGetErrorName", Driver("cuGetErrorName")), Driver("cuGetErrorName"))
         << "no hook is needed";
+    EXPECT_EQ(Look(kFirst, Driver(kFirst)), world_hook);
     EXPECT_EQ(world.stub_kind, -1);
 }
 
 TEST_F(Resolve, AFunctionWithoutARowIsAStub) {
-    EXPECT_EQ(Look("cuNewFunction", unknown), world_stub);
+    for (const char *name : {"cuNewFunction", "cuA", "cuZ"})
+        EXPECT_EQ(Look(name, unknown), world_stub) << name;
     EXPECT_EQ(world.stub_kind, CUS_SPARE_UNKNOWN);
-    EXPECT_EQ(Look("cuGraphicsGLRegisterBuffer", unknown), world_stub);
-    EXPECT_EQ(world.stub_kind, CUS_SPARE_GRAPHICS);
+    for (const char *name : {"cuGraphicsGLRegisterBuffer", "cuGLNew", "cuEventCreateFromEGLNew"}) {
+        world.stub_kind = -1;
+        EXPECT_EQ(Look(name, unknown), world_stub);
+        EXPECT_EQ(world.stub_kind, CUS_SPARE_GRAPHICS) << name;
+    }
     EXPECT_EQ(Look("cuGetProcAddress_v3", unknown), world_stub);
     EXPECT_EQ(world.stub_kind, CUS_SPARE_LOOK_UP);
 }
 
 TEST_F(Resolve, OtherNamesAreLeftAlone) {
-    for (const char *name : {"dlsym", "cu", "cudaMalloc", "cu_x", "cu1"})
+    for (const char *name : {"dlsym", "cu", "cudaMalloc", "cu_x", "cu1", "clFlush"})
         EXPECT_EQ(Look(name, unknown), unknown) << name;
     EXPECT_EQ(Look("cuNewFunction", elsewhere), elsewhere) << "it is not the driver's";
     EXPECT_EQ(world.stub_kind, -1);
@@ -78,7 +86,10 @@ TEST_F(Resolve, TheVersionTellsTheTwoLookUpsApart) {
     void *newer = world_driver + WORLD_FUNCTIONS - 2;
     EXPECT_EQ(Look("cuGetProcAddress", newer, 13000), world_stub) << "a form that nobody knows";
     EXPECT_EQ(world.stub_kind, CUS_SPARE_LOOK_UP);
-    EXPECT_EQ(Look("cuGetProcAddress", elsewhere, 13000), elsewhere);
+    EXPECT_EQ(Look("cuGetProcAddress", newer, 11030), world_hook_first) << "no form is older";
+    EXPECT_EQ(cus_resolve(unknown, "cuGetProcAddress", 0), world_stub) << "of no version";
+    for (int version : {11030, 13000})
+        EXPECT_EQ(Look("cuGetProcAddress", elsewhere, version), elsewhere);
     for (bool none : {true, false}) { // who cannot ask does not know the form
         world.no_own_look_up = none;
         world.own_answer = CUDA_ERROR_UNKNOWN;
@@ -137,6 +148,9 @@ TEST_F(Resolve, AFunctionOfAnInterposerIsKnownByItsExactName) {
     EXPECT_EQ(world.noted, Interposer("cuMemAlloc_v2"));
     EXPECT_EQ(world.noted_row, world_row("cuMemAlloc_v2"));
     EXPECT_NE(world.noted_row, world_row("cuMemAlloc"));
+    world.own_function = Driver(kFirst);
+    EXPECT_EQ(Look("cuNewName", Interposer(kFirst)), world_stub);
+    EXPECT_EQ(world.noted, Interposer(kFirst));
 }
 
 TEST_F(Resolve, TheLookUpOfAnInterposerIsTheHookOfItsForm) {
@@ -157,9 +171,16 @@ TEST_F(Resolve, AnInterposerGetsWhatItStandsBefore) {
     function = Interposer("cuMemAlloc_v2");
     world_look_by_interposer("cuMemAlloc_v2", &function, 12000);
     EXPECT_EQ(function, world_hook) << "its own, which is not the driver's";
-    function = unknown;
-    world_look_by_interposer("cuNewFunction", &function, 12000);
-    EXPECT_EQ(function, world_stub);
+    for (int row : {world.chained, -1}) {
+        world.chained = row;
+        function = unknown;
+        world_look_by_interposer("cuNewFunction", &function, 12000);
+        EXPECT_EQ(function, world_stub);
+    }
+    world.chained = world_row(kFirst);
+    function = Driver(kFirst);
+    world_look_by_interposer(kFirst, &function, 12000);
+    EXPECT_EQ(function, Driver(kFirst));
 }
 
 // A look-up in libcuda does not find what is only exported. Where that stands before launches,
@@ -168,12 +189,18 @@ TEST_F(Resolve, WhatIsOnlyExportedIsPassedBy) {
     void *own = Driver("cuMemAlloc_v2");
     world.chained = world_row("cuMemAlloc_v2");
     EXPECT_EQ(Look("cuMemAlloc_v2", own), world_hook) << "its look-up answers by itself";
+    world.before_launches = true;
+    EXPECT_EQ(Look("cuMemAlloc_v2", own), world_hook) << "it still does";
+    world.before_launches = false;
     world.by_export = true;
     EXPECT_EQ(Look("cuMemAlloc_v2", own), world_hook) << "launches may be deferred";
     world.before_launches = true;
     EXPECT_EQ(Look("cuMemAlloc_v2", own), own);
     EXPECT_EQ(Look("cuMemAlloc_v2", Interposer("cuMemAlloc_v2")), world_hook)
         << "it was found itself";
+    world.chained = world_row(kFirst);
+    EXPECT_EQ(Look(kFirst, Driver(kFirst)), Driver(kFirst));
+    world.chained = world_row("cuMemAlloc_v2");
     Trust(true);
     EXPECT_EQ(Look("cuMemAlloc_v2", own), world_hook) << "launches may be deferred all the same";
 }
