@@ -37,6 +37,7 @@
 
 #ifndef __ASSEMBLER__
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "shim/api/api.h"
@@ -75,7 +76,7 @@ struct cus_frame {
     uint64_t return_address;
     uint64_t stack[];
 };
-_Static_assert(sizeof(struct cus_frame) == CUS_ENTRY_FRAME_BYTES, "entry_aarch64.S lays it");
+static_assert(sizeof(struct cus_frame) == CUS_ENTRY_FRAME_BYTES, "entry_aarch64.S lays it");
 #else
 #error "write entry_<machine>.S, and what it lays"
 #endif

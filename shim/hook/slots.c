@@ -69,6 +69,19 @@ static const struct {
 
 /* ---- a slot ---- */
 
+/* What holds the address of a function. */
+#if defined(__x86_64__)
+enum { CALL_SLOT = R_X86_64_JUMP_SLOT, DATA_SLOT = R_X86_64_GLOB_DAT, DATA_WORD = R_X86_64_64 };
+#elif defined(__aarch64__)
+enum {
+    CALL_SLOT = R_AARCH64_JUMP_SLOT,
+    DATA_SLOT = R_AARCH64_GLOB_DAT,
+    DATA_WORD = R_AARCH64_ABS64
+};
+#else
+#error "which relocations hold the address of a function?"
+#endif
+
 /* True: the loader has not searched for the function yet. The slot still leads into the object's
  * own stub. */
 static bool is_unbound(const struct around *around, const ElfW(Sym) * symbol, uintptr_t word) {
@@ -149,7 +162,7 @@ static bool may_concern(const struct cus_object *object, size_t offset) {
 static void lead(struct around *around, const ElfW(Rela) * entry) {
     const struct cus_object *object = &around->object;
     unsigned type = (unsigned)ELF64_R_TYPE(entry->r_info);
-    if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64)
+    if (type != CALL_SLOT && type != DATA_SLOT && type != DATA_WORD)
         return;
     const ElfW(Sym) *symbol = object->symbols + ELF64_R_SYM(entry->r_info);
     if (!object->symbols || symbol >= object->symbols_end || !may_concern(object, symbol->st_name))

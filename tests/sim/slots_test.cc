@@ -51,6 +51,13 @@ bool Says(const Outcome &run, const std::string &text) {
     return run.result.err.find(text) != std::string::npos;
 }
 
+// qemu has no process_vm_readv, so the data of an object that was led here is unknown.
+std::string Copies(const std::string &file) {
+    return file + (getenv("CUS_TEST_EMULATED")
+                       ? " was bound past this library, and process_vm_readv is refused"
+                       : " holds functions of the driver");
+}
+
 double InGraphs(const Outcome &run) {
     return run.stats.Number("issued.in_graphs");
 }
@@ -102,14 +109,13 @@ TEST_P(Plugins, AreAsPlain) {
     std::string file = "libplugin_" + std::string(plugin.name) + ".so";
     EXPECT_EQ(Says(run, file + " was bound past this library: led here"), plugin.led)
         << run.Describe();
-    EXPECT_EQ(run.stats.Number("fallbacks.deferring_off"), plugin.graphs ? 0 : 1);
-    EXPECT_EQ(Says(run, "nothing was deferred from some moment on: "), !plugin.graphs);
-    if (plugin.graphs)
+    const bool graphs = plugin.graphs && !(plugin.led && getenv("CUS_TEST_EMULATED"));
+    EXPECT_EQ(run.stats.Number("fallbacks.deferring_off"), graphs ? 0 : 1);
+    EXPECT_EQ(Says(run, "nothing was deferred from some moment on: "), !graphs);
+    if (graphs)
         EXPECT_GT(InGraphs(run), 0.8 * run.stats.Number("ops.launches")) << run.Describe();
     else
-        EXPECT_TRUE(Says(run, file + " holds functions of the driver") ||
-                    Says(run, "another namespace"))
-            << run.Describe();
+        EXPECT_TRUE(Says(run, Copies(file)) || Says(run, "another namespace")) << run.Describe();
 }
 
 const Plugin kPlugins[] = {
@@ -393,7 +399,7 @@ TEST(Launcher, SaysWhatWasFound) {
         << run.Describe();
     run = Launched("copies", "deep", "");
     EXPECT_TRUE(Says(run, "cusplice: nothing was deferred from some moment on: " +
-                              PluginFile("copies") + " holds functions of the driver"))
+                              Copies(PluginFile("copies"))))
         << run.Describe();
     run = Launched("plain", "", Interposer("memory"));
     EXPECT_TRUE(Says(run, "cusplice: another interposer stands behind the library, and is called "

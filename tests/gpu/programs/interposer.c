@@ -67,10 +67,17 @@ typedef __typeof__(&cuGetProcAddress) look_up_fn;
 
 static void *cuda; /* as somebody first looked something up in it */
 
+/* The oldest version of the C library on this machine. */
+#if defined(__aarch64__)
+#define FIRST_VERSION "GLIBC_2.17"
+#else
+#define FIRST_VERSION "GLIBC_2.2.5"
+#endif
+
 static dlsym_fn *its(void) {
     static dlsym_fn *found;
     if (!found)
-        found = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+        found = (dlsym_fn *)dlvsym(RTLD_NEXT, "dlsym", FIRST_VERSION);
     return found;
 }
 
