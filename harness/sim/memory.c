@@ -17,6 +17,10 @@
 
 enum { ARENA_HOST = CUSIM_DEVICES_MAX, ARENA_MANAGED, ARENAS };
 
+/* Arenas are mapped in pieces, when blocks need them: qemu-user takes 24 bytes and some time for
+ * each page of a mapping. */
+enum { PIECE = 64 << 20, PIECES = 0x4000000000 / PIECE };
+
 /* The addresses of the arenas. The second row is for processes under ThreadSanitizer, whose
  * shadow is at the first row's addresses. */
 static const struct {
@@ -31,6 +35,7 @@ extern void __tsan_init(void) __attribute__((weak));
 static struct arena {
     _Atomic uintptr_t base;
     size_t bytes, used;
+    bool mapped[PIECES];
 } arenas[ARENAS];
 
 static struct cusim_mem **blocks; /* by address */
@@ -45,6 +50,32 @@ bool cusim_mem_in_arena(uintptr_t address) {
     return cusim_virtual_reserved(address, NULL, NULL);
 }
 
+static bool map_at(uintptr_t want, size_t bytes) {
+    /* Not by mmap(): a sanitizer's mmap would touch the shadow of all of it. */
+    void *got =
+        (void *)syscall(SYS_mmap, want, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == MAP_FAILED)
+        return false;
+    if ((uintptr_t)got != want) { /* the kernel does not know MAP_FIXED_NOREPLACE */
+        munmap(got, bytes);
+        return false;
+    }
+    madvise(got, bytes, MADV_DONTDUMP);
+    return true;
+}
+
+/* Maps the pieces of an arena at `base` that [at, at + bytes) needs. */
+static bool map_pieces(struct arena *arena, uintptr_t base, uintptr_t at, size_t bytes) {
+    for (size_t i = (at - base) / PIECE; i <= (at - base + bytes - 1) / PIECE; i++) {
+        if (!arena->mapped[i])
+            arena->mapped[i] = map_at(base + i * PIECE, PIECE);
+        if (!arena->mapped[i])
+            return false;
+    }
+    return true;
+}
+
 static bool arena_open(int index) {
     struct arena *arena = &arenas[index];
     if (arena->base)
@@ -57,17 +88,8 @@ static bool arena_open(int index) {
         size_t bytes = index < ARENA_HOST ? cusim.options.device_bytes : (size_t)64 << 30;
         if (bytes > places[i].most)
             bytes = places[i].most;
-        /* Not by mmap(): a sanitizer's mmap would touch the shadow of all of it. */
-        void *got = (void *)syscall(
-            SYS_mmap, want, bytes, PROT_READ | PROT_WRITE,
-            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-        if (got == MAP_FAILED)
+        if (!map_pieces(arena, want, want, 1))
             continue;
-        if ((uintptr_t)got != want) { /* the kernel does not know MAP_FIXED_NOREPLACE */
-            munmap(got, bytes);
-            continue;
-        }
-        madvise(got, bytes, MADV_DONTDUMP);
         arena->bytes = bytes;
         atomic_store_explicit(&arena->base, want, memory_order_release);
         return true;
@@ -156,6 +178,8 @@ static bool arena_take(int index, bool of_pool, size_t bytes, uintptr_t *base) {
     bool found =
         of_pool && first_fit(arena, arena->base + arena->bytes / 2 / 4096 * 4096, bytes, base);
     if (!found && !first_fit(arena, arena->base, bytes, base))
+        return false;
+    if (!map_pieces(arena, arena->base, *base, bytes))
         return false;
     arena->used += bytes;
     return true;

@@ -10,6 +10,8 @@
 #include "harness/sim/cusim.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -68,20 +70,28 @@ bool cusim_virtual_reserved(uintptr_t address, uintptr_t *base, size_t *bytes) {
     return r != NULL;
 }
 
-/* Not by mmap(): a sanitizer's mmap would touch the shadow of all of it. */
-static bool map_at(uintptr_t at, size_t bytes, int flags, int file, size_t offset) {
-    void *got =
-        (void *)syscall(SYS_mmap, at, bytes, PROT_NONE, MAP_NORESERVE | flags, file, (off_t)offset);
-    if (got == MAP_FAILED)
-        return false;
-    if ((uintptr_t)got == at)
-        return true;
-    syscall(SYS_munmap, got, bytes); /* the kernel does not know MAP_FIXED_NOREPLACE */
-    return false;
+static struct reservation *overlapping(uintptr_t at, size_t bytes) {
+    for (struct reservation *r = reservations; r; r = r->next)
+        if (r->bytes && r->base < at + bytes && at < r->base + r->bytes)
+            return r;
+    return NULL;
 }
 
-static bool reserve_at(uintptr_t at, size_t bytes) {
-    return map_at(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+/* True: nothing of the process is there. Reserved addresses are not mapped before memory is: the
+ * kernel gives them to nobody who does not ask for them, and qemu-user takes 24 bytes and some time
+ * for each page of a mapping. */
+static bool is_free(uintptr_t at, size_t bytes) {
+    uintptr_t low, high, most = (uintptr_t)1 << 47;
+    if (at > most || bytes > most - at || overlapping(at, bytes) || cusim_mem_in_arena(at) ||
+        cusim_mem_in_arena(at + bytes - 1))
+        return false;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    bool is = maps != NULL;
+    while (is && fscanf(maps, "%" SCNxPTR "-%" SCNxPTR "%*[^\n]", &low, &high) == 2)
+        is = high <= at || at + bytes <= low;
+    if (maps)
+        fclose(maps);
+    return is;
 }
 
 static uintptr_t reserve_anywhere(size_t bytes, size_t alignment) {
@@ -90,11 +100,8 @@ static uintptr_t reserve_anywhere(size_t bytes, size_t alignment) {
         at = (at + alignment - 1) / alignment * alignment;
         if (at > to || bytes > to - at)
             return 0;
-        struct reservation *taken = NULL;
-        for (struct reservation *r = reservations; r; r = r->next)
-            if (r->bytes && r->base < at + bytes && at < r->base + r->bytes)
-                taken = r;
-        if (!taken && reserve_at(at, bytes))
+        struct reservation *taken = overlapping(at, bytes);
+        if (!taken && is_free(at, bytes))
             return at;
         at = taken ? taken->base + taken->bytes : at + ((size_t)1 << 32);
     }
@@ -109,7 +116,7 @@ CUSIM_LOCKED(cuMemAddressReserve,
         return CUDA_ERROR_INVALID_VALUE;
     if (alignment < GRANULE)
         alignment = GRANULE;
-    uintptr_t at = hint && hint % alignment == 0 && reserve_at(hint, bytes) ? hint : 0;
+    uintptr_t at = hint && hint % alignment == 0 && is_free(hint, bytes) ? hint : 0;
     if (!at)
         at = reserve_anywhere(bytes, alignment);
     if (!at)
@@ -136,7 +143,6 @@ CUSIM_LOCKED(cuMemAddressFree, (CUdeviceptr base, size_t bytes), (base, bytes)) 
     if (!r || r->base != base || r->bytes != bytes || cusim_mem_next(base, base + bytes))
         return CUDA_ERROR_INVALID_VALUE;
     r->bytes = 0;
-    syscall(SYS_munmap, base, bytes);
     return CUDA_SUCCESS;
 }
 
@@ -262,7 +268,9 @@ CUSIM_LOCKED(cuMemMap,
         cusim_mem_next(base, base + bytes))
         return CUDA_ERROR_INVALID_VALUE;
     int device = p->prop.location.id;
-    if (!map_at(base, bytes, MAP_SHARED | MAP_FIXED, devices[device].file, p->offset))
+    /* Not by mmap(): a sanitizer's mmap would touch the shadow of all of it. */
+    if ((void *)syscall(SYS_mmap, base, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
+                        devices[device].file, (off_t)p->offset) == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
     madvise((void *)base, bytes, MADV_DONTDUMP);
     struct cusim_mem *mem = calloc(1, sizeof *mem);
@@ -294,9 +302,7 @@ static bool whole_mappings(uintptr_t base, size_t bytes) {
 CUSIM_LOCKED(cuMemUnmap, (CUdeviceptr base, size_t bytes), (base, bytes)) {
     if (!whole_mappings(base, bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    /* In one call, so that the addresses stay reserved. */
-    if (!map_at(base, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    syscall(SYS_munmap, base, bytes);
     for (struct cusim_mem *mem; (mem = cusim_mem_next(base, base + bytes));) {
         struct cusim_physical *p = mem->physical;
         cusim_mem_free(mem);

@@ -4,7 +4,8 @@
 //   TARGET [-runs=N] [-seed=S] [-max_len=B] CORPUS...    a corpus: files, or folders of files
 //
 // Each input is first written into one file in memory. If an input ends the process, that file
-// becomes crash-input. The same seed makes the same inputs.
+// becomes crash-input. The same seed makes the same inputs. Under qemu a twentieth of the runs is
+// made.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -135,6 +136,8 @@ int main(int argc, char **argv) {
             Load(argv[i], &corpus);
         }
     }
+    if (getenv("CUS_TEST_EMULATED"))
+        runs /= 20;
     signal(SIGABRT, OnSignal);
     signal(SIGSEGV, OnSignal);
     state = seed;
