@@ -354,12 +354,13 @@ TEST(Record, RingsOfThreadsThatEndedAreGivenBack) {
             fclose(statm);
             return pages * (unsigned long)sysconf(_SC_PAGESIZE);
         };
-        unsigned long before = mapped();
+        // qemu keeps some memory of its own for threads, which counts here.
+        unsigned long most = mapped() + ((getenv("CUS_TEST_EMULATED") ? 250ul : 100ul) << 20);
         for (uint64_t i = 1; i <= 100; i++)
             std::thread([=] { Call(i, i); }).join();
-        for (int i = 0; i < 100 && mapped() > before + (100ul << 20); i++)
+        for (int i = 0; i < 100 && mapped() > most; i++)
             usleep(100000);
-        EXPECT_LT(mapped(), before + (100ul << 20)) << "a hundred rings are 400 MiB";
+        EXPECT_LT(mapped(), most) << "a hundred rings are 400 MiB";
         cus_record_end();
     });
     Trace trace = Open(path);
