@@ -308,6 +308,7 @@ TEST(RunTable, OfARunWithinARunIsOne) {
 }
 
 TEST(RunTable, APipeThatNobodyReadsChangesNoStatus) {
+    NEEDS_A_SHELL();
     Write("tree.sh", "FAKE_SAYS='" + Ran(0, 10, 5) + "' " + Target() + "\nFAKE_SAYS='" +
                          Ran(1, 10, 5) + "' " + Target() + "\nexit 7\n");
     std::string folder = Fresh("closed");

@@ -30,6 +30,11 @@ std::string Write(const std::string &name,
 // Under a sanitizer, whose memory is nobody's to bound?
 bool Sanitized();
 
+// For a test that runs the machine's shell with the library.
+#define NEEDS_A_SHELL()                                                                            \
+    if (getenv("CUS_TEST_EMULATED"))                                                               \
+    GTEST_SKIP() << "the shell here is a program for another kind of processor"
+
 // What LD_PRELOAD begins with under ASan, whose runtime insists on being first; "" otherwise.
 std::string First();
 

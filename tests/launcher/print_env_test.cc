@@ -41,6 +41,7 @@ Strings Only(const std::set<std::string> &a, const std::set<std::string> &b) {
 }
 
 TEST(PrintEnv, IsTheEnvironmentOfAProgramUnderRun) {
+    NEEDS_A_SHELL();
     const std::string folder = Folder() + "/stats", config = Write("a b.conf", "hold_us = 60\n");
     const struct {
         Strings options;

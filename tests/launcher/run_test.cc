@@ -414,6 +414,7 @@ TEST(Afterwards, TellsWhatWasMissing) {
 
 // The processes of a run within a run are told of once.
 TEST(Afterwards, ARunWithinARunAddsNothing) {
+    NEEDS_A_SHELL();
     const std::string inner = CuspliceProgram() + " run -- " + Target();
     EXPECT_EQ(Cusplice({"run", "--", "/bin/sh", "-c", inner}, kFine).err, "");
     std::string err = Cusplice({"run", "--", "/bin/sh", "-c", "unset FAKE_SAYS; " + inner},
