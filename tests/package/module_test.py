@@ -196,6 +196,9 @@ if __name__ == "__main__":
     if os.environ.get("CUS_TEST_SANITIZER"):
         print("SKIPPED: Python does not run with a sanitizer's library")
         sys.exit(0)
+    if os.environ.get("CUS_TEST_EMULATED"):
+        print("SKIPPED: Python here is a program for another kind of processor than the library")
+        sys.exit(0)
     try:
         unittest.main()
     finally:
