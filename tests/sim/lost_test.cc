@@ -97,6 +97,7 @@ TEST(LostContext, IsSaidByTheCallThatTellsTheProgram) {
     for (const char *call : {"cuLaunchKernel@program:70", "cuStreamSynchronize@program:12"}) {
         Outcome run = RunCase(CaseOf("lost_context"),
                               WithFaults(Hurry({{"CUSIM_FAULT", std::string(call) + ":lost=700"},
+                                                {"CUSPLICE_HOLD_US", "1000000"},
                                                 {"CUSPLICE_EAGER", "trap"}})));
         EXPECT_EQ(Lines(run.result.out).size(), 1u) << run.Describe();
         EXPECT_NE(run.result.out.find("700\n"), std::string::npos) << run.Describe();
