@@ -104,10 +104,13 @@ Answers Ask(const Root &root, const Environment &more = {}, const Strings &progr
                 Has((answers).Of(name, "value"), value) && Has((answers).Advice(name), advice))    \
         << (answers).result.out
 
+// qemu has no process_vm_readv, which is said to be wrong.
+const bool kLacksARead = getenv("CUS_TEST_EMULATED");
+
 TEST(Doctor, FindsNothingWrongOnTheSimulator) {
     Root root("fine");
     Answers a = Ask(root);
-    EXPECT_EQ(a.json.Number("wrong"), 0) << a.result.out;
+    EXPECT_EQ(a.json.Number("wrong"), kLacksARead ? 1 : 0) << a.result.out;
     EXPECT_EQ(a.result.err, "");
     EXPECT_ANSWER(a, "libcuda", "ok", "(the simulator, no GPU); CUDA 13.0", "");
     EXPECT_ANSWER(a, "gpu", "ok", "0: Simulated H200, compute capability 9.0", "");
@@ -130,7 +133,8 @@ TEST(Doctor, TextHasTheSameAnswersWithinTheWidth) {
     EXPECT_EQ(r.Exit(), 1);
     EXPECT_TRUE(Has(r.out, "\n  wrong   shm         no file of 64 KiB can be made in")) << r.out;
     EXPECT_TRUE(Has(r.out, "\n                      -> give the container a /dev/shm")) << r.out;
-    EXPECT_TRUE(Has(r.out, "\n1 thing is wrong; ")) << r.out;
+    EXPECT_TRUE(Has(r.out, kLacksARead ? "\n2 things are wrong; " : "\n1 thing is wrong; "))
+        << r.out;
     EXPECT_EQ(r.err, "");
     Answers a = Ask(root);
     EXPECT_ANSWER(a, "shm", "wrong", "No such file or directory", "--shm-size");
@@ -384,6 +388,8 @@ Result Filtered(const Root &root, const std::string &answer) {
 }
 
 TEST(Doctor, FindsSystemCallsThatAFilterRefuses) {
+    if (kLacksARead)
+        GTEST_SKIP() << "qemu has no process_vm_readv";
     Root root("seccomp");
     root.Put("/proc/self/status", "NoNewPrivs:\t1\nSeccomp:\t2\n");
     Result r = Filtered(root, "0x00050001"); // EPERM
@@ -458,6 +464,7 @@ std::string Changed(const std::string &name, const std::string &from, const std:
 }
 
 TEST(Doctor, ReadsAProgramAndNeverRunsIt) {
+    NEEDS_A_SHELL();
     Root root("program");
     const std::string made = Folder() + "/made";
     const std::string script = Write("script", "#!/bin/sh\ntouch " + made + "\n");
