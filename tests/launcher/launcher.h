@@ -3,6 +3,8 @@
 #ifndef CUSPLICE_TESTS_LAUNCHER_LAUNCHER_H
 #define CUSPLICE_TESTS_LAUNCHER_LAUNCHER_H
 
+#include <stdlib.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -34,6 +36,16 @@ bool Sanitized();
 #define NEEDS_A_SHELL()                                                                            \
     if (getenv("CUS_TEST_EMULATED"))                                                               \
     GTEST_SKIP() << "the shell here is a program for another kind of processor"
+
+// qemu has no process_vm_readv.
+const bool kLacksARead = getenv("CUS_TEST_EMULATED");
+
+// The C library's, of programs of this processor.
+#if defined(__aarch64__)
+const char kLoader[] = "/lib/ld-linux-aarch64.so.1";
+#else
+const char kLoader[] = "/lib64/ld-linux-x86-64.so.2";
+#endif
 
 // What LD_PRELOAD begins with under ASan, whose runtime insists on being first; "" otherwise.
 std::string First();
