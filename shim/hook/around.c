@@ -393,6 +393,7 @@ static CUresult around_context(const struct call *call) {
     cus_act_context_goes(call->row);
     if (call->row == CUS_ROW_cuCtxDestroy || call->row == CUS_ROW_cuCtxDestroy_v2)
         known = cus_engine_context_goes(named);
+    leave_gate(call); /* it may wait for the GPU */
     CUresult result = pass_on(call);
     if (known && result != CUDA_SUCCESS)
         cus_engine_context_stays(named);

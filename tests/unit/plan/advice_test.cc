@@ -80,6 +80,29 @@ TEST(Advice, SecondStepIsAllInSegmentsCutAsBefore) {
     ExpectFaithful(program);
 }
 
+// A step that follows an earlier run's path is no loop; one that goes on far behind that path may
+// be.
+TEST(Advice, ALoopFarBehindItIsBelieved) {
+    auto step = [](Program &program, unsigned turns) {
+        for (unsigned i = 0; i < 20; i++)
+            program.Op("k" + std::to_string(i), i);
+        for (unsigned i = 0; i < turns * 5; i++)
+            program.Op("l" + std::to_string(i % 5), i % 5);
+        program.Sync();
+    };
+    Program before(kLimits);
+    cus_plan_advise(&before.plan, nullptr, 1);
+    for (int i = 0; i < 20; i++)
+        step(before, 0);
+    Known known(Told(before));
+    Program program(kLimits);
+    cus_plan_advise(&program.plan, &known.advice, 1);
+    step(program, 600);
+    ASSERT_GT(known.advice.reached, 0u);
+    EXPECT_LT(program.plan.tree.n_nodes, 2700u) << "its turns have nodes of their own no more";
+    ExpectFaithful(program);
+}
+
 TEST(Advice, WithoutItTheSecondStepIsEager) {
     Program program(kLimits);
     Step(program, 100);
