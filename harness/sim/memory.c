@@ -19,7 +19,8 @@ enum { ARENA_HOST = CUSIM_DEVICES_MAX, ARENA_MANAGED, ARENAS };
 
 /* Arenas are mapped in pieces, when blocks need them: qemu-user takes 24 bytes and some time for
  * each page of a mapping. */
-enum { PIECE = 64 << 20, PIECES = 0x4000000000 / PIECE };
+#define MOST ((size_t)0x4000000000) /* bytes of an arena */
+enum { PIECE = 64 << 20, PIECES = MOST / PIECE };
 
 /* The addresses of the arenas. The second row is for processes under ThreadSanitizer, whose
  * shadow is at the first row's addresses. */
@@ -27,7 +28,7 @@ static const struct {
     uintptr_t device, device_step, host, managed;
     size_t most;
 } places[] = {
-    {0x300000000000, 0x4000000000, 0x320000000000, 0x330000000000, (size_t)0x4000000000},
+    {0x300000000000, 0x4000000000, 0x320000000000, 0x330000000000, MOST},
     {0x2000000000, 0x400000000, 0x5000000000, 0x6000000000, (size_t)0x200000000},
 };
 extern void __tsan_init(void) __attribute__((weak));

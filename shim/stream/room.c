@@ -151,14 +151,18 @@ static void merge_untracked(uint32_t waits) {
     }
 }
 
-/* If the table is full, streams that are idle go, or two entries become one. If neither helps, its
- * first entry becomes one that nobody can ask and that stands for any context. Build lock held. */
+/* If the table is full, an entry that nobody can ask stands for the stream, if its context has one.
+ * Otherwise streams that are idle go, or two entries become one. If neither helps, the first entry
+ * becomes one that nobody can ask and that stands for any context. Build lock held. */
 static void add_untracked(struct cus_untracked new) {
     static const struct cus_untracked any = {.context = NULL};
     struct cus_untracked_streams *all = untracked();
     new.waits = __atomic_load_n(&all->waits, __ATOMIC_SEQ_CST) + 1;
     struct cus_untracked *same = find_untracked(&new);
-    if (!same && all->n == CUS_UNTRACKED_MAX && !(same = find_untracked(&any))) {
+    bool full = !same && all->n == CUS_UNTRACKED_MAX;
+    if (full && !has_handle(&new))
+        same = find_untracked(&(struct cus_untracked){.context = new.context});
+    if (full && !same && !(same = find_untracked(&any))) {
         for (uint32_t i = all->n; i-- > 0;)
             if (has_handle(&all->of[i]) && says_complete(all->of[i].handle))
                 remove_untracked(i);

@@ -123,15 +123,15 @@ TEST_F(Contexts, WorkOfTheNextOneAtItsAddressCounts) {
 }
 
 // More streams than the table has places, all of one context: a wait for that one ends them all.
+// Meanwhile no thread makes the others note their work anew.
 TEST_F(Contexts, TooManyStreamsOfOneAreInTheWayThereAlone) {
-    In(kOther, [&] {
-        for (int i = 0; i < kMany; i++)
-            std::thread([&] {
-                contexts_ = {kOther};
-                LaunchOnAPerThreadStream();
-            }).join();
-        LaunchAlone(CU_STREAM_LEGACY);
-    });
+    uint32_t epoch = 0;
+    for (int i = 0; i < kMany; i++) {
+        In(kOther, [&] { LaunchOnAPerThreadStream(); });
+        epoch = i == kMany / 2 + 2 ? untracked_epoch() : epoch;
+    }
+    EXPECT_EQ(untracked_epoch(), epoch);
+    In(kOther, [&] { LaunchAlone(CU_STREAM_LEGACY); });
     EXPECT_TRUE(Builds());
     In(kOther, [] { cus_engine_wait_ended(cus_engine_wait_begins()); });
     EXPECT_EQ(untracked_used(), 0u);

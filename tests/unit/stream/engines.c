@@ -68,6 +68,10 @@ uint32_t untracked_used(void) {
     return cus_process.untracked.n;
 }
 
+uint32_t untracked_epoch(void) {
+    return cus_process.untracked.epoch;
+}
+
 const void *context_object(CUcontext context) {
     return cus_streams_context(context);
 }

@@ -35,6 +35,8 @@ uint32_t contexts_kept(void);
 /* Places of the table of untracked streams; those in use. */
 uint32_t untracked_places(void);
 uint32_t untracked_used(void);
+/* Moves when one goes: then each thread notes its work anew. */
+uint32_t untracked_epoch(void);
 /* The object of a context; what is noted in it of context and GPU: set, or is any of it left? */
 const void *context_object(CUcontext context);
 void context_note_all(CUcontext context);
