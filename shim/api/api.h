@@ -75,8 +75,9 @@ enum cus_act {
                          * node of a graph holds the event */
     CUS_ACT_WAIT,       /* may be deferred; else the event's deferred record is issued; flush */
     CUS_ACT_RECORD,     /* may be deferred; else the event's deferred record is issued; flush */
-    CUS_ACT_ALLOC,      /* flush; if memory ran out, graphs are destroyed and the call is made once
-                         * more */
+    CUS_ACT_RECORD_FLAGS, /* the same, with flags as third argument */
+    CUS_ACT_ALLOC,       /* flush; if memory ran out, graphs are destroyed and the call is made once
+                          * more */
     CUS_ACT_ALLOC_ASYNC, /* as ALLOC, but flushes only if the allocation may not come before what is
                           * deferred */
     CUS_ACT_FREE_ASYNC,  /* may be deferred; else flush, unless nothing is deferred on its stream */

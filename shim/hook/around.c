@@ -15,6 +15,7 @@
 #include "shim/hook/around.h"
 #include "shim/hook/guard.h"
 #include "shim/hook/handles.h"
+#include "shim/hook/lifecycle.h"
 #include "shim/hook/load.h"
 #include "shim/hook/primary.h"
 #include "shim/hook/real.h"
@@ -39,6 +40,9 @@ static void leave_gate(const struct call *call) {
 /* The step ends before the host waits: the work at its end costs no time while the host waits. */
 static CUresult around_sync(const struct call *call) {
     bool copies = cus_api_rows[call->row].arg == CUS_ARG_NULL_STREAM;
+    bool whole = call->row == CUS_ROW_cuCtxSynchronize;
+    if (cus_lifecycle_tick(call->row) && !copies && !whole)
+        return pass_on(call);
     flush(call);
     if (call->row == CUS_ROW_cuEventSynchronize)
         cus_engine_event_seen((CUevent)(uintptr_t)call->a[0], call->row);
@@ -48,7 +52,6 @@ static CUresult around_sync(const struct call *call) {
         cus_engine_copying(true);
     else
         leave_gate(call); /* a thread that only waits disturbs no other thread */
-    bool whole = call->row == CUS_ROW_cuCtxSynchronize;
     uint32_t number = whole ? cus_engine_wait_begins() : 0;
     uint64_t began = cus_clock_ns();
     CUresult result = pass_on(call);
@@ -450,6 +453,7 @@ static CUresult around(const struct call *call) {
     case CUS_ACT_POOL_MADE:
         return around_pool_made(call);
     case CUS_ACT_RECORD:
+    case CUS_ACT_RECORD_FLAGS:
         return cus_around_record(call);
     case CUS_ACT_WAIT:
         return cus_around_wait(call);

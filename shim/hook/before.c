@@ -216,6 +216,7 @@ static void before_row(unsigned row, const struct cus_frame *frame) {
         break;
     case CUS_ACT_COUNT:
         cus_lifecycle_count_graph_launch();
+        cus_lifecycle_tick(row);
         break;
     case CUS_ACT_GRAPHICS:
         cus_lifecycle_defer_off("a graphics API shares memory with the program");

@@ -9,6 +9,8 @@
 #define CUS_ENTRY_STATE_ON 3
 /* The offset of the state in cus_process. */
 #define CUS_ENTRY_HOOKS_AT 36
+/* Likewise of what is not 0 while records, waits for events and questions pass. */
+#define CUS_ENTRY_RESTING_AT 44
 /* The offsets in cus_thread_self: of the depth, and of the cached stream for calls of an enum
  * cus_abi. */
 #define CUS_ENTRY_DEPTH_AT 60

@@ -50,6 +50,8 @@ cus_hook_\symbol:
 /* A prototype may use x0 to x7, x8 (for a large result), and q0 to q7. */
 #define JUMP(symbol) cus_stub symbol, cus_jump
 #define AROUND(symbol) cus_stub symbol, cus_around
+#define RESTS(symbol) cus_stub symbol, cus_rests
+#define FLAGS(symbol) cus_stub symbol, cus_flags
 #define ALWAYS(symbol) cus_stub symbol, cus_slow
 #define WRAP(symbol)
 #define NONE(symbol)
@@ -108,6 +110,25 @@ cus_entry_spares:
     .endm
 #define CUPTI_STUB(symbol) cus_cupti symbol;
     CUS_CUPTI_FUNCTIONS(CUPTI_STUB)
+
+    .p2align 4
+    .type cus_flags, %function
+cus_flags:
+    .cfi_startproc
+    cbnz w2, cus_around
+    .cfi_endproc
+    .size cus_flags, . - cus_flags
+
+    .type cus_rests, %function
+cus_rests:
+    .cfi_startproc
+    adrp x16, cus_process+CUS_ENTRY_RESTING_AT
+    add x16, x16, :lo12:cus_process+CUS_ENTRY_RESTING_AT
+    ldar w16, [x16]
+    cbnz w16, cus_straight
+    b cus_around
+    .cfi_endproc
+    .size cus_rests, . - cus_rests
 
 /* In state ON, C makes the call. Such a row has at most six arguments, so x6 is free. */
     .p2align 4

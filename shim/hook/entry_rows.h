@@ -4,6 +4,8 @@
  *   JUMP     saves every register that a prototype may use and calls C. Then it jumps to the real
  *            function with the stack as it was, so that function returns to the caller.
  *   AROUND   for rows of at most six integer or pointer arguments. C makes the real call.
+ *   RESTS    as AROUND. While the process rests (stream/rest.c), straight to the real function.
+ *   FLAGS    as RESTS, unless the third argument, which is flags, is not 0.
  *   ALWAYS   as JUMP in any state: a setting that the program makes before cuInit still holds
  *            after it.
  *   WRAP     a C function has the symbol.
@@ -28,13 +30,14 @@
 #define STUB_DUMPS(symbol) ALWAYS(symbol)
 #define STUB_GRAPHICS(symbol) JUMP(symbol)
 #define STUB_SYNC(symbol) AROUND(symbol)
-#define STUB_QUERY(symbol) AROUND(symbol)
-#define STUB_POLL(symbol) AROUND(symbol)
+#define STUB_QUERY(symbol) RESTS(symbol)
+#define STUB_POLL(symbol) RESTS(symbol)
 #define STUB_EVENT_MADE(symbol) AROUND(symbol)
 #define STUB_POOL_MADE(symbol) AROUND(symbol)
 #define STUB_EVENT_GOES(symbol) AROUND(symbol)
-#define STUB_RECORD(symbol) AROUND(symbol)
-#define STUB_WAIT(symbol) AROUND(symbol)
+#define STUB_RECORD(symbol) RESTS(symbol)
+#define STUB_RECORD_FLAGS(symbol) FLAGS(symbol)
+#define STUB_WAIT(symbol) FLAGS(symbol)
 #define STUB_ALLOC(symbol) AROUND(symbol)
 #define STUB_ALLOC_ASYNC(symbol) AROUND(symbol)
 #define STUB_FREE_ASYNC(symbol) AROUND(symbol)

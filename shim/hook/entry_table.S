@@ -14,6 +14,8 @@ cus_entry_hooks:
 #define WRAP(symbol) HOOK(symbol)
 #define JUMP(symbol) HOOK(symbol)
 #define AROUND(symbol) HOOK(symbol)
+#define RESTS(symbol) HOOK(symbol)
+#define FLAGS(symbol) HOOK(symbol)
 #define ALWAYS(symbol) HOOK(symbol)
 #include "shim/hook/entry_rows.h"
 #define CUS_API(symbol, class, scope, arg, abi, act, reason) STUB_##act(symbol)

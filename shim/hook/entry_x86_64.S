@@ -42,6 +42,8 @@ cus_hook_\symbol:
 /* A prototype may use six integer registers, rax (for variadic calls), r10, and xmm0 to xmm7. */
 #define JUMP(symbol) cus_stub symbol, cus_jump
 #define AROUND(symbol) cus_stub symbol, cus_around
+#define RESTS(symbol) cus_stub symbol, cus_rests
+#define FLAGS(symbol) cus_stub symbol, cus_flags
 #define ALWAYS(symbol) cus_stub symbol, cus_slow
 #define WRAP(symbol)
 #define NONE(symbol)
@@ -99,6 +101,24 @@ cus_entry_spares:
     .endm
 #define CUPTI_STUB(symbol) cus_cupti symbol;
     CUS_CUPTI_FUNCTIONS(CUPTI_STUB)
+
+    .p2align 4
+    .type cus_flags, @function
+cus_flags:
+    .cfi_startproc
+    testl %edx, %edx
+    jnz cus_around
+    .cfi_endproc
+    .size cus_flags, . - cus_flags
+
+    .type cus_rests, @function
+cus_rests:
+    .cfi_startproc
+    cmpl $0, cus_process+CUS_ENTRY_RESTING_AT(%rip)
+    jne cus_straight
+    jmp cus_around
+    .cfi_endproc
+    .size cus_rests, . - cus_rests
 
 /* Below the state ON: the real function of the row, if it is known already. */
     .p2align 4

@@ -32,6 +32,7 @@ enum cus_state {
 /* cus_process.hooks holds the process's state, and cus_thread_self.depth is not 0 while the
  * thread is inside a hook. Both lie in cache lines that the hot paths read anyway. */
 _Static_assert(offsetof(struct cus_process, hooks) == CUS_ENTRY_HOOKS_AT &&
+                   offsetof(struct cus_process, resting) == CUS_ENTRY_RESTING_AT &&
                    offsetof(struct cus_thread, depth) == CUS_ENTRY_DEPTH_AT &&
                    sizeof(cus_thread_self.depth) == 1 &&
                    offsetof(struct cus_thread, cached_stream[1]) ==

@@ -28,6 +28,7 @@
 #include "shim/hook/resolve.h"
 #include "shim/hook/runtime.h"
 #include "shim/hook/slots.h"
+#include "shim/keep/keep.h"
 #include "shim/plan/preset_choice.h"
 #include "shim/stats/stats_json.h"
 #include "shim/stream/engine.h"
@@ -303,6 +304,12 @@ bool cus_lifecycle_attend(void) {
         cus_gate_enter();
     attend();
     return gated;
+}
+
+/* A trace, verify, and what is kept for a later process need every call. */
+bool cus_lifecycle_tick(unsigned row) {
+    return __atomic_load_n(&cus_process.hooks, __ATOMIC_RELAXED) == CUS_STATE_ON &&
+           !cus_keeping() && cus_engine_tick(row);
 }
 
 void cus_lifecycle_count_graph_launch(void) {

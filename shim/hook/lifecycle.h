@@ -5,6 +5,7 @@
 #ifndef CUSPLICE_HOOK_LIFECYCLE_H
 #define CUSPLICE_HOOK_LIFECYCLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Called after cuInit or a launch has succeeded, hence the driver works. Starts the engine once.
@@ -17,6 +18,9 @@ void cus_lifecycle_defer_off(const char *why);
 void cus_lifecycle_defer_off_later(const char *why);
 /* Makes the next hook call cus_lifecycle_attend. */
 void cus_lifecycle_call_attention(void);
+/* The program is about to wait for the GPU, or launches a graph of its own. True: calls pass for a
+ * while (stream/rest.c). */
+bool cus_lifecycle_tick(unsigned row);
 /* Called when the program launches a graph of its own. */
 void cus_lifecycle_count_graph_launch(void);
 

@@ -48,7 +48,7 @@ void cus_exit_drop(void) {
  * all that the engine deferred. The program ends without that thread, as it would without the
  * library. */
 bool cus_engine_take_in_time(struct cus_engine *engine) {
-    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER) {
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) >= CUS_RESTING) {
         cus_lock_take(&engine->lock);
         return true;
     }

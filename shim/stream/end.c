@@ -25,6 +25,7 @@
 #include "shim/stream/ranges.h"
 #include "shim/stream/realtime.h"
 #include "shim/stream/registry.h"
+#include "shim/stream/rest.h"
 #include "shim/stream/room.h"
 #include "shim/stream/trace.h"
 #include "shim/stream/watchdog.h"
@@ -75,6 +76,7 @@ void cus_engine_end(void) {
     cus_pools_drop();
     cus_events_forget(NULL);
     cus_room_drop();
+    cus_rest_drop();
     cus_realtime_drop();
     cus_advice_drop();
     cus_check_drop();

@@ -216,7 +216,7 @@ static CUresult carry_out(struct cus_call *call) {
     struct cus_engine *engine;
     bool arrives;
     for (;;) {
-        engine = state == CUS_DEFER ? cus_registry_find(thread, call->stream, current) : NULL;
+        engine = state >= CUS_RESTING ? cus_registry_find(thread, call->stream, current) : NULL;
         call->side = engine;
         call->place = (struct cus_place_of_op){.branch = 0};
         if (call->type == CUS_OP_WAIT) {
@@ -231,9 +231,9 @@ static CUresult carry_out(struct cus_call *call) {
             }
         }
         if (!engine) {
-            if (state == CUS_DEFER && cus_options()->live)
+            if (state >= CUS_RESTING && cus_options()->live)
                 cus_watchdog_ready(); /* its thread makes the page */
-            return cus_pass_by(thread, call, current, state == CUS_DEFER);
+            return cus_pass_by(thread, call, current, state >= CUS_RESTING);
         }
         /* If nothing is deferred elsewhere and legacy ordering does not apply, nothing goes
          * first. */

@@ -263,6 +263,11 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
             cus_room_begins(*stream, current_context());
         return;
     }
+    if (__atomic_load_n(&cus_process.resting, __ATOMIC_ACQUIRE)) { /* nothing is deferred */
+        if (stream && begins_work(row) && !peek(stream, current_context()))
+            cus_room_begins(*stream, current_context());
+        return;
+    }
     if (scope == CUS_SCOPE_P || ((scope == CUS_SCOPE_S) && !stream)) {
         note_work(stream ? peek(stream, current_context()) : NULL, row);
         cus_flush_branches(row);
@@ -356,6 +361,8 @@ static void end_step_before(struct cus_engine *engine) {
 
 void cus_engine_step_end(const struct cus_stream_ref *stream) {
     CUS_TRACE(.what = CST_CALL_STEP_END, .stream = stream);
+    if (__atomic_load_n(&cus_process.resting, __ATOMIC_ACQUIRE))
+        return;
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))
         end_step(engine);

@@ -17,9 +17,9 @@ static CUcontext current_context(void) {
     return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* May anything be deferred? */
+/* May anything be deferred, now or after a rest? */
 static bool defers(void) {
-    return __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER;
+    return __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) >= CUS_RESTING;
 }
 
 /* Memory of a side stream comes and goes by that stream's own calls. */

@@ -20,6 +20,7 @@
 #include "shim/stream/priority.h"
 #include "shim/stream/realtime.h"
 #include "shim/stream/registry.h"
+#include "shim/stream/rest.h"
 #include "shim/stream/trace.h"
 #include "shim/stream/watchdog.h"
 #include "shim/verify/device.h"
@@ -71,6 +72,7 @@ bool cus_engine_start(const struct cus_driver *driver) {
     cus_build_start();
     cus_submit_start();
     cus_realtime_start(cus_watchdog_raise);
+    cus_rest_start();
     cus_process.may_build =
         options->mode >= CUS_MODE_PIECEWISE && options->graph_mb > 0 && graphs_suffice(driver);
     cus_process.no_branches = is_one_queue();
@@ -117,7 +119,7 @@ void cus_engine_drain(void) {
     /* From here on every op passes. Then the deferred ops are issued, and then the watchdog stays
      * out of the driver. */
     bool deferred =
-        __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_SEQ_CST) == CUS_DEFER;
+        __atomic_exchange_n(&cus_process.state, CUS_COUNT_ONLY, __ATOMIC_SEQ_CST) >= CUS_RESTING;
     if (deferred)
         drain_all();
     cus_watchdog_stop();
@@ -129,10 +131,12 @@ void cus_engine_child(void) {
 
 void cus_engine_defer_off(const char *why) {
     CUS_TRACE(.what = CST_CALL_OFF, .name = why);
-    int expected = CUS_DEFER;
-    if (!__atomic_compare_exchange_n((int *)&cus_process.state, &expected, CUS_COUNT_ONLY, false,
-                                     __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
-        return;
+    int expected = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE);
+    do {
+        if (expected < CUS_RESTING)
+            return;
+    } while (!__atomic_compare_exchange_n((int *)&cus_process.state, &expected, CUS_COUNT_ONLY,
+                                          false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));
     __atomic_store_n(&cus_process.off_why, why, __ATOMIC_RELEASE);
     cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);
     cus_fallback(CUS_FALLBACK_OFF);
@@ -142,7 +146,7 @@ void cus_engine_defer_off(const char *why) {
 void cus_engine_opening(void) {
     CUS_TRACE(.what = CST_CALL_FLUSH, .scope = CUS_SCOPE_P,
               .name = cus_trace_cause(CUS_CAUSE_OPENING));
-    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER)
+    if (__atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) < CUS_RESTING)
         return;
     cus_flush_for_certain(CUS_CAUSE_OPENING, CUS_BREAK_API);
     cus_thread_pends(&cus_thread_self, NULL);
@@ -152,7 +156,7 @@ void cus_engine_profiling(bool on) {
     CUS_TRACE(.what = CST_CALL_PROFILING, .value = on);
     if (__atomic_exchange_n(&cus_process.profiling, on, __ATOMIC_SEQ_CST) == on)
         return;
-    if (on && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) == CUS_DEFER)
+    if (on && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) >= CUS_RESTING)
         cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);
     cus_log(CUS_INFO, "stream",
             on ? "a profiler records: ops go out one by one" : "no profiler records any more");

@@ -304,8 +304,9 @@ struct cus_group {
  * lock change. */
 struct cus_process {
     const struct cus_driver *driver;
-    enum { CUS_OFF, CUS_COUNT_ONLY, CUS_DEFER } state; /* atomic */
-    bool may_build;                                    /* mode and options allow graphs */
+    /* Atomic. RESTING: as COUNT_ONLY for a while (rest.c). */
+    enum { CUS_OFF, CUS_COUNT_ONLY, CUS_RESTING, CUS_DEFER } state;
+    bool may_build; /* mode and options allow graphs */
     /* Ops are recorded, either for graphs or for reports about steps. */
     bool learns;
     uint32_t profiling;      /* atomic: a profiler records */
@@ -319,6 +320,8 @@ struct cus_process {
     /* Atomic futex: number of the running build, 0 for none. CUS_PRIORITY_NOW: other threads are
      * asked to wait a moment. CUS_PRIORITY_ROOM: room is made. */
     uint32_t build_now;
+    /* Atomic: 1 while calls pass, since nothing is deferred (rest.c). The assembly reads it. */
+    uint32_t resting;
     /* Atomic. Low half: threads inside a dlopen; while there are any, nothing is deferred. High
      * half: how many times a dlopen began. Written through hook/loader.c alone. */
     uint64_t opening;

@@ -29,9 +29,9 @@ MAP = {
 }
 
 # The files of these folders: each calls functions of files above it alone. A parser whose two files call each other has one place.
-ORDER = {"plan": """advice branches calls loop op merges name+name_types name_shown pattern pattern_doubt ramp repeat segment segment_list step step_read rules preset_choice tree variants choose learn ends
+ORDER = {"plan": """advice branches calls loop op merges name+name_types name_shown pattern pattern_doubt ramp repeat segment segment_list step step_read rules trial preset_choice tree variants choose learn ends
 sizes prefix loops cursor plan""".split(), "stream": """access fallback passed building origins func streams events advice kinds trace ranges why unmet live news call priority room pools check_launch lost graphs submit branches
-deferred demotion evict reserve flush pass hangs registry realtime watchdog offer engine start invalidate pool_calls event_calls end""".split()}
+deferred demotion evict reserve flush rest pass hangs registry realtime watchdog offer engine start invalidate pool_calls event_calls end""".split()}
 
 
 def code_of(path):

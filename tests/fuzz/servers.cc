@@ -158,8 +158,9 @@ Server::Server(const Paths &paths, const Env &settings, bool preload, int patien
         if (const char *folder = getenv("FUZZ_CACHE")) {
             env.push_back(std::string("CUSPLICE_CACHE_DIR=") + folder);
         }
+        // The last three: --config=mutate, ablate, and any with CUS_CHECKS (stream/rest.c).
         for (const char *name : {"SCHED_TRACE", "SCHED_PLANT", "CUSPLICE_MUTATE",
-                                 "CUSPLICE_WITHOUT"}) { // the last two: --config=mutate, ablate
+                                 "CUSPLICE_WITHOUT", "CUS_TEST_RESTS"}) {
             if (const char *value = getenv(name)) {
                 env.push_back(std::string(name) + "=" + value);
             }

@@ -402,7 +402,8 @@ static void write_call(struct writer *w, const struct import_call *call) {
             write_barrier(w, call, api);
         break;
     default:
-        if (acts(api, "RECORD") && !w->data->own) /* in whose databases it is an execution */
+        if ((acts(api, "RECORD") || acts(api, "RECORD_FLAGS")) &&
+            !w->data->own) /* in whose databases it is an execution */
             write_record(w, call, api);
         /* As if one stream used the pool. */
         else if (!acts(api, "ALLOC_ASYNC") && !acts(api, "FREE_ASYNC"))

@@ -406,8 +406,8 @@ TEST(Hazards, WhatShowsAnEventComesBehindItsDeferredRecord) {
     ExpectRow("cuEventDestroy_v2", CUS_CLASS_EVENT, "NONE", CUS_ACT_EVENT_GOES);
     for (const char *name : {"cuEventQuery", "cuEventElapsedTime", "cuEventElapsedTime_v2"})
         ExpectRow(name, CUS_CLASS_SYNC, "T", CUS_ACT_POLL);
-    for (const char *name : {"cuEventRecord", "cuEventRecordWithFlags"})
-        ExpectRow(name, CUS_CLASS_STREAM, "S", CUS_ACT_RECORD);
+    ExpectRow("cuEventRecord", CUS_CLASS_STREAM, "S", CUS_ACT_RECORD);
+    ExpectRow("cuEventRecordWithFlags", CUS_CLASS_STREAM, "S", CUS_ACT_RECORD_FLAGS);
     ExpectRow("cuStreamWaitEvent", CUS_CLASS_STREAM, "S", CUS_ACT_WAIT);
     for (const char *name :
          {"cuGraphAddEventRecordNode", "cuGraphAddEventWaitNode", "cuGraphEventRecordNodeSetEvent",
