@@ -435,6 +435,72 @@ TEST_F(Seam, AnEventCallThatFailsChangesNothing) {
                        "engine drain"}));
 }
 
+// While the process rests, records, waits for events and questions are not seen, unless flags make
+// them nodes of a graph. Waits of the host and graph launches count for the pace.
+TEST_F(Seam, RestingLetsPassWhatNeedsNothing) {
+    setenv("SEAM_RESTS", "1", 1);
+    Strings story = Run("SEAM_PROBE", "rests").Story();
+    unsetenv("SEAM_RESTS");
+    EXPECT_EQ(story, (Strings{"engine event_seen e cuEventQuery",
+                              "cuda cuEventQuery",
+                              "engine tick cuStreamSynchronize",
+                              "cuda cuStreamSynchronize",
+                              "rests",
+                              "cuda cuEventRecord",
+                              "cuda cuEventRecordWithFlags",
+                              "cuda cuStreamWaitEvent",
+                              "cuda cuEventQuery",
+                              "cuda cuStreamQuery",
+                              "cuda cuEventElapsedTime",
+                              "waits",
+                              "engine tick cuStreamSynchronize",
+                              "cuda cuStreamSynchronize",
+                              "engine tick cuEventSynchronize",
+                              "cuda cuEventSynchronize",
+                              "engine tick cuCtxSynchronize",
+                              "engine flush CT cuCtxSynchronize -",
+                              "engine step_end -",
+                              "engine wait_begins",
+                              "cuda cuCtxSynchronize",
+                              "engine wait_took -",
+                              "engine wait_ended 1",
+                              "engine pool_waited 1",
+                              "engine take_error cuCtxSynchronize -",
+                              "engine tick cuMemcpyHtoD_v2",
+                              "engine flush T cuMemcpyHtoD_v2 0:legacy",
+                              "engine step_end 0:legacy",
+                              "engine copying 1",
+                              "cuda cuMemcpyHtoD_v2",
+                              "engine wait_took 0:legacy",
+                              "engine copying 0",
+                              "engine take_error cuMemcpyHtoD_v2 0:legacy",
+                              "engine flush T cuGraphLaunch 51:legacy",
+                              "engine tick cuGraphLaunch",
+                              "cuda cuGraphLaunch",
+                              "with flags",
+                              "engine record_begins e cuEventRecordWithFlags 51:legacy flags 1",
+                              "engine flush_event 0",
+                              "engine flush S cuEventRecordWithFlags 51:legacy",
+                              "cuda cuEventRecordWithFlags",
+                              "engine recorded e",
+                              "engine flush S cuStreamWaitEvent 51:legacy",
+                              "engine event_named e cuStreamWaitEvent",
+                              "cuda cuStreamWaitEvent",
+                              "cuda cuStreamWaitEvent",
+                              "everything else",
+                              "engine flush P cuMemFree_v2 -",
+                              "engine memory_gone",
+                              "engine memory_going 1000",
+                              "engine pool_memory_gone 1000",
+                              "cuda cuMemFree_v2",
+                              "engine flush S cuStreamDestroy_v2 51:legacy",
+                              "engine stream_gone 51:legacy",
+                              "cuda cuStreamDestroy_v2",
+                              "engine event_goes e cuEventDestroy_v2",
+                              "cuda cuEventDestroy_v2",
+                              "engine drain"}));
+}
+
 TEST_F(Seam, StateOfTheDeviceMakesEachFunctionNew) {
     Outcome outcome = Run("SEAM_PROBE", "state");
     EXPECT_EQ(outcome.Count("engine function_changed 0"), 7) << "the eighth call fails";

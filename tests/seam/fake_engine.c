@@ -228,6 +228,15 @@ void cus_engine_room_taken(bool graph) {
     seam_log("engine room_taken by a %s", graph ? "graph" : "stream");
 }
 
+/* SEAM_RESTS: the process rests from the first tick on. */
+bool cus_engine_tick(unsigned row) {
+    if (!getenv("SEAM_RESTS"))
+        return false;
+    seam_log("engine tick %s", cus_api_name(row));
+    cus_process.resting = 1;
+    return true;
+}
+
 /* The fake driver answers at once. */
 void cus_engine_wait_took(const struct cus_stream_ref *ref, uint64_t ns) {
     char stream[64];

@@ -142,6 +142,36 @@ static void cold_launch(void) {
     ANSWERS(0, cuMemsetD8Async, (word)0x1000, (word)7, (word)64, (word)0x51);
 }
 
+/* The process rests from the first wait on. */
+static void rests(void) {
+    start();
+    ANSWERS(0, cuEventQuery, (word)0xe);
+    ANSWERS(0, cuStreamSynchronize, (word)0x51);
+    seam_log("rests");
+    ANSWERS(0, cuEventRecord, (word)0xe, (word)0x51);
+    ANSWERS(0, cuEventRecordWithFlags, (word)0xe, (word)0x51, (word)0);
+    ANSWERS(0, cuStreamWaitEvent, (word)0x51, (word)0xe, (word)0);
+    ANSWERS(0, cuEventQuery, (word)0xe);
+    ANSWERS(0, cuStreamQuery, (word)0x51);
+    word ms;
+    ANSWERS(0, cuEventElapsedTime, (word)&ms, (word)0xe, (word)0xe);
+    seam_log("waits");
+    ANSWERS(0, cuStreamSynchronize, (word)0x51);
+    ANSWERS(0, cuEventSynchronize, (word)0xe);
+    ANSWERS(0, cuCtxSynchronize);
+    ANSWERS(0, cuMemcpyHtoD_v2, (word)1, (word)2, (word)3);
+    ANSWERS(0, cuGraphLaunch, (word)0x77, (word)0x51);
+    seam_log("with flags");
+    ANSWERS(0, cuEventRecordWithFlags, (word)0xe, (word)0x51, (word)1);
+    ANSWERS(0, cuStreamWaitEvent, (word)0x51, (word)0xe, (word)1);
+    /* The upper half of the register is not the argument's. */
+    ANSWERS(0, cuStreamWaitEvent, (word)0x51, (word)0xe, (word)1 << 32);
+    seam_log("everything else");
+    ANSWERS(0, cuMemFree_v2, (word)0x1000);
+    ANSWERS(0, cuStreamDestroy_v2, (word)0x51);
+    ANSWERS(0, cuEventDestroy_v2, (word)0xe);
+}
+
 static void hold_unseen(int more) {
     ((void (*)(int))find("fake_hold"))(more);
 }
@@ -502,6 +532,7 @@ const struct probe probes_of_calls[] = {
     {"primaries", primaries},
     {"primary_ends", primary_ends},
     {"primary_inside", primary_inside},
+    {"rests", rests},
     {"settings", settings},
     {"settings_of_functions", settings_of_functions},
     {"settings_of_streams", settings_of_streams},
