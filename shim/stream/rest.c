@@ -36,6 +36,8 @@ static const uint64_t ENDLESS = 1ull << 62;
 static bool may_rest;     /* frozen when the engine has started */
 static uint64_t ticks;    /* atomic */
 static uint64_t until_ns; /* atomic: when the state below changes next */
+static uint64_t last_ns;  /* atomic: the last tick */
+static bool paused;       /* atomic: none came for half a stretch */
 /* For the fuzzer (tests/fuzz): a tick whose number has all these bits begins a rest or ends it. 0:
  * the pace decides. */
 #ifdef CUS_CHECKS
@@ -64,7 +66,7 @@ void cus_rest_start(void) {
     const char *value = getenv("CUS_TEST_RESTS");
     every = value ? strtoull(value, NULL, 10) : 0;
 #endif
-    until_ns = ticks = 0;
+    until_ns = last_ns = ticks = 0;
     memset(&now_, 0, sizeof now_);
     now_.pause_ns = pause_least;
     now_.rest_ns = rest_least;
@@ -118,12 +120,12 @@ static void defer_again(void) {
     int resting = CUS_RESTING;
     take_up();
     __atomic_compare_exchange_n((int *)&cus_process.state, &resting, CUS_DEFER, false,
-                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+                                __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 bool cus_rest_begin(void) {
     int deferring = CUS_DEFER;
-    if (cus_recording() || __atomic_load_n(&cus_process.profiling, __ATOMIC_SEQ_CST) ||
+    if (cus_recording() || __atomic_load_n(&cus_process.profiling, __ATOMIC_RELAXED) ||
         !__atomic_compare_exchange_n((int *)&cus_process.state, &deferring, CUS_RESTING, false,
                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return false;
@@ -131,13 +133,15 @@ bool cus_rest_begin(void) {
         defer_again();
         return false;
     }
-    __atomic_store_n(&cus_process.resting, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&cus_process.resting, 1, __ATOMIC_RELEASE);
     return true;
 }
 
 void cus_rest_end(void) {
-    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&cus_process.resting, 0, __ATOMIC_SEQ_CST);
+    uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
+    /* Whoever finds that ops may be deferred again finds this too: `state` is released behind it.
+     */
+    __atomic_store_n(&cus_process.resting, 0, __ATOMIC_RELAXED);
     cus_events_doubt();
     for (uint32_t i = 0; CUS_HAZARD(B21) && i < n; i++)
         __atomic_add_fetch(&cus_process.engines[i]->calls, 1, __ATOMIC_SEQ_CST);
@@ -175,6 +179,7 @@ static void begin_stretch(uint64_t now, unsigned row, uint64_t length_ns) {
     now_.began_ns = now;
     now_.ticks = __atomic_load_n(&ticks, __ATOMIC_RELAXED);
     now_.account = account();
+    __atomic_store_n(&paused, false, __ATOMIC_RELAXED);
     __atomic_store_n(&until_ns, now + length_ns, __ATOMIC_RELAXED);
 }
 
@@ -224,7 +229,8 @@ static void rest(uint64_t now, unsigned row) {
 }
 
 static void stretch_ended(uint64_t now, unsigned row, uint64_t ns, uint64_t came) {
-    bool counts = rests() || !since(account().built, now_.account.built);
+    bool counts = !__atomic_load_n(&paused, __ATOMIC_RELAXED) &&
+                  (rests() || !since(account().built, now_.account.built));
     enum cus_trial_says verdict =
         came < TICKS ? CUS_TRIAL_A : cus_trial_add(&now_.trial, came, ns, counts);
     if (verdict == CUS_TRIAL_B) {
@@ -278,6 +284,10 @@ bool cus_engine_tick(unsigned row) {
         return rests();
     }
     uint64_t now = cus_clock_ns();
+    uint64_t last = __atomic_load_n(&last_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&last_ns, now, __ATOMIC_RELAXED);
+    if (now > last + stretch_ns / 2)
+        __atomic_store_n(&paused, true, __ATOMIC_RELAXED);
     uint64_t until = __atomic_load_n(&until_ns, __ATOMIC_RELAXED);
     if (now >= until && cus_lock_try(&turn)) {
         if (until == __atomic_load_n(&until_ns, __ATOMIC_RELAXED) &&

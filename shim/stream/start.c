@@ -131,7 +131,7 @@ void cus_engine_child(void) {
 
 void cus_engine_defer_off(const char *why) {
     CUS_TRACE(.what = CST_CALL_OFF, .name = why);
-    int expected = __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE);
+    int expected = __atomic_load_n(&cus_process.state, __ATOMIC_RELAXED);
     do {
         if (expected < CUS_RESTING)
             return;

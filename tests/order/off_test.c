@@ -1,9 +1,10 @@
 /*
- * Deferral is switched off: what a thread has deferred by then is issued, on a stream that it has
- * just added too, and nothing is deferred afterwards. start.c switches off, flush.c flushes,
- * offer.c asks whether it may defer, and registry.c adds the stream.
+ * Deferral is switched off, for good or for a rest: what a thread has deferred by then is issued,
+ * on a stream that it has just added too, and nothing is deferred afterwards. start.c switches off,
+ * rest.c rests, flush.c flushes, offer.c asks whether it may defer, and registry.c adds the stream.
  */
 #include "shim/stream/flush.c"
+#include "shim/stream/rest.c"
 #include "shim/stream/start.c"
 #include "tests/order/engine.h"
 
@@ -59,6 +60,10 @@ const char *cus_trace_cause(unsigned cause) {
 void cus_branch_leave_all(struct cus_engine *home) {
     (void)home;
 }
+void cus_plan_break(struct cus_plan *plan) {
+    (void)plan;
+}
+void cus_events_doubt(void) {}
 
 static void no_stream(void) {
     order_engines(0);
@@ -70,6 +75,7 @@ static void one_stream(void) {
 static void defer_on(struct cus_engine *engine) {
     cus_lock_take(&engine->lock);
     if (order_may_defer(engine)) {
+        ORDER_CHECK(!__atomic_load_n(&cus_process.resting, __ATOMIC_RELAXED));
         ops[engine->number] = 1;
         order_begin_segment(engine);
     }
@@ -100,6 +106,33 @@ static void nothing_pending(void) {
         ORDER_CHECK(!cus_process.engines[i]->pending && !ops[i]);
 }
 
+static void rest_begins(void) {
+    cus_rest_begin();
+}
+static void rest_ends(void) {
+    cus_rest_end();
+}
+static void resting(void) {
+    one_stream();
+    cus_process.state = CUS_RESTING;
+    cus_process.resting = 1;
+}
+/* While calls pass, nothing is deferred. */
+static void nothing_pending_in_a_rest(void) {
+    if (cus_process.resting)
+        nothing_pending();
+    ORDER_CHECK(cus_process.resting == (cus_process.state == CUS_RESTING));
+}
+/* A call that passes, since the process rests, comes behind all ops of calls before. */
+static void pass_call(void) {
+    if (__atomic_load_n(&cus_process.resting, __ATOMIC_ACQUIRE))
+        ORDER_CHECK(!ops[0]);
+}
+static void off_for_good(void) {
+    ORDER_CHECK(cus_process.state == CUS_COUNT_ONLY);
+    nothing_pending();
+}
+
 #define CASES(name_, threads_)                                                                     \
     {.name = name_, .set_up = one_stream, .threads = {defer, threads_}, .check = nothing_pending}, \
     {                                                                                              \
@@ -112,10 +145,34 @@ static const struct order_test tests[] = {
     CASES("exit", end_process),
     CASES("given up", give_up),
     CASES("dlopen", open_library),
+    {.name = "rest",
+     .set_up = one_stream,
+     .threads = {defer, rest_begins},
+     .check = nothing_pending_in_a_rest},
+    {.name = "rest, new stream",
+     .set_up = no_stream,
+     .threads = {defer_on_new, rest_begins},
+     .check = nothing_pending_in_a_rest},
+    {.name = "rest, a call passes",
+     .set_up = one_stream,
+     .threads = {defer, rest_begins, pass_call},
+     .check = nothing_pending_in_a_rest},
+    {.name = "rest ends",
+     .set_up = resting,
+     .threads = {defer, rest_ends},
+     .check = nothing_pending_in_a_rest},
+    {.name = "rest and given up",
+     .set_up = one_stream,
+     .threads = {rest_begins, give_up},
+     .check = off_for_good},
+    {.name = "rest ends and given up",
+     .set_up = resting,
+     .threads = {rest_ends, give_up},
+     .check = off_for_good},
     {.name = NULL},
 };
-static const char *const files[] = {"start.c", "flush.c",    "offer.c", "registry.c",
-                                    "state.h", "deferred.c", NULL};
+static const char *const files[] = {"start.c",    "rest.c",  "flush.c",    "offer.c",
+                                    "registry.c", "state.h", "deferred.c", NULL};
 static const struct order_weaker weaker[] = {
     {"start.c cus_engine_profiling LOAD &cus_process.state RELAXED",
      "an old DEFER flushes once for nothing"},
@@ -126,6 +183,11 @@ static const struct order_weaker weaker[] = {
      "then there is nothing to do"},
     {"start.c cus_engine_drain LOAD &cus_process.state RELAXED",
      "OFF is only written in a forked child"},
+    {"rest.c cus_rest_end ADD &cus_process.engines[i]->calls RELAXED",
+     "gap: nobody looks at positions in these cases"},
+    {"rest.c cus_rest_end LOAD &cus_process.n_engines RELAXED",
+     "the cases make their engines before"},
+    {"rest.c take_up LOAD &cus_process.n_engines RELAXED", "the cases make their engines before"},
     {"flush.c cus_flush_branches LOAD &cus_process.branches RELAXED",
      "gap: no stream is a branch in these cases"},
     {"flush.c cus_flush_branches LOAD &cus_process.n_engines RELAXED",

@@ -138,18 +138,18 @@ class Pace : public fake::ProgramTest {
     template <typename Work>
     double Share(double seconds, uint64_t passing, uint64_t else_ns, const Work &work) {
         uint64_t began = cus_virtual.ns, passed = 0;
-        bool passes = false;
         while (cus_virtual.ns < began + (uint64_t)(seconds * 1e9)) {
-            uint64_t ns = passes ? passing : else_ns;
+            uint64_t ns = passes_ ? passing : else_ns;
             cus_virtual.ns += ns;
-            passed += passes ? ns : 0;
+            passed += passes_ ? ns : 0;
             work();
-            passes = cus_engine_tick(CUS_ROW_cuStreamSynchronize);
+            passes_ = cus_engine_tick(CUS_ROW_cuStreamSynchronize);
         }
         return (double)passed / (double)(cus_virtual.ns - began);
     }
     static uint64_t Rested() { return fake::Counters().fallbacks[CUS_FALLBACK_RESTED]; }
     static constexpr uint64_t kMs = 1000000;
+    bool passes_ = false;
 };
 
 void Nothing() {}
@@ -173,6 +173,18 @@ TEST_F(Pace, AProgramThatChangesIsTimedAnew) {
     Share(30, 950000, kMs, Nothing);
     EXPECT_LT(Share(60, 1050000, kMs, Nothing), 0.7) << "the rest that it is in comes to its end";
     EXPECT_LT(Share(60, 1050000, kMs, Nothing), 0.05);
+}
+
+// Each time in a rest, as if the rest had been the cause.
+TEST_F(Pace, APauseIsNobodysFault) {
+    bool passed = false;
+    uint64_t paused = 0;
+    Share(4, 950000, kMs, [&] {
+        if (passes_ && !passed && ++paused % 2)
+            cus_virtual.ns += 60 * kMs;
+        passed = passes_;
+    });
+    EXPECT_EQ(Rested(), 1u) << paused;
 }
 
 TEST_F(Pace, AFewWaitsSayNothing) {

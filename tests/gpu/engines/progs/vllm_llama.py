@@ -1,6 +1,6 @@
 """vLLM, offline, a small Llama with random weights, greedy: 1, 8 and 32 requests of different lengths, one behind the other in one start.
 TRIAL_FLAG, words joined by '-'. eager: enforce_eager; none or compiled, then none, piecewise, full_decode_only or full_and_piecewise: graphs of its own, without and with torch.compile
-(without, PIECEWISE wants VLLM_USE_BREAKABLE_CUDAGRAPH=1). mp: the engine in a process of its own, as it is by default. tp2: the model on two GPUs, with mp. triton: Triton attention; else FlashAttention 3
+(without, PIECEWISE wants VLLM_USE_BREAKABLE_CUDAGRAPH=1). mp: the engine in a process of its own, as it is by default. tp2: the model on two GPUs, with mp; nccl: without vLLM's own all-reduce. triton: Triton attention; else FlashAttention 3
 where that library was carried. b1, b8, b32: only these."""
 import os
 import tempfile
@@ -53,6 +53,7 @@ def main():
         more['attention_backend'] = 'TRITON_ATTN'
     if 'tp2' in FLAGS:
         more['tensor_parallel_size'] = 2
+        more['disable_custom_all_reduce'] = 'nccl' in FLAGS
     begun = time.time()
     # A tenth of the memory: the variants are all there at once, and vLLM looks whether as much is free.
     engine = LLM(model=HOME, skip_tokenizer_init=True, dtype='bfloat16', max_model_len=512, max_num_seqs=32, gpu_memory_utilization=0.1, num_gpu_blocks_override=1280,
