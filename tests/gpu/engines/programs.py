@@ -67,6 +67,7 @@ PROGRAMS = {
     'vllm-mp': vllm('eager-mp', 'vLLM Llama, eager, engine in a process of its own', ['plain', 'cfg', 'cfg+full', 'own', 'own+cfg'], own={'own': 'none-full_decode_only-mp'},
                     takes=220),
     'vllm-tp2': vllm('eager-mp-tp2-b1-b8', 'vLLM Llama, eager, on two GPUs', ['plain', 'cfg'], takes=160),
+    'vllm-tp2-nccl': vllm('eager-mp-tp2-nccl-b1-b8', 'vLLM Llama, eager, on two GPUs by NCCL alone', ['plain', 'cfg'], takes=160),
 }
 GROUPS = {
     'torch': ['timm-effnet', 'st-minilm', 'hf-whisper', 'hf-t5', 'pyg-gat', 'ode', 'unet20', 'lstm100'],
@@ -75,7 +76,7 @@ GROUPS = {
     'llamacpp': ['llamacpp', 'llamacpp-gpt2'],
     'warp': ['warp-fluid', 'warp-dem', 'warp-fem'],
     'ort': ['ort', 'ort-fixed'],
-    'vllm': ['vllm', 'vllm-auto', 'vllm-own', 'vllm-compiled', 'vllm-triton', 'vllm-mp', 'vllm-tp2'],
+    'vllm': ['vllm', 'vllm-auto', 'vllm-own', 'vllm-compiled', 'vllm-triton', 'vllm-mp', 'vllm-tp2', 'vllm-tp2-nccl'],
 }
 GROUPS['all'] = list(PROGRAMS)
 
