@@ -22,6 +22,7 @@
 #include "shim/hook/recording.h"
 #include "shim/hook/runtime.h"
 #include "shim/keep/keep.h"
+#include "shim/stream/streams.h"
 
 #include "shim/base/forbid.h"
 
@@ -37,17 +38,25 @@ static void leave_gate(const struct call *call) {
     call->guard->gated = false;
 }
 
+/* The end of work on a per-thread stream is noted in a rest, too: only its thread can ask it. */
+static bool is_own(const struct call *call) {
+    return call->has_stream && cus_ref_is_per_thread(call->ref);
+}
+
 /* The step ends before the host waits: the work at its end costs no time while the host waits. */
 static CUresult around_sync(const struct call *call) {
     bool copies = cus_api_rows[call->row].arg == CUS_ARG_NULL_STREAM;
     bool whole = call->row == CUS_ROW_cuCtxSynchronize;
-    if (cus_lifecycle_tick(call->row) && !copies && !whole)
+    bool rests = cus_rests();
+    if (rests && cus_lifecycle_tick(call->row) && !copies && !whole && !is_own(call))
         return pass_on(call);
     flush(call);
     if (call->row == CUS_ROW_cuEventSynchronize)
         cus_engine_event_seen((CUevent)(uintptr_t)call->a[0], call->row);
     cus_engine_step_end(stream_of(call));
     cus_recording_attend();
+    if (!rests)
+        cus_lifecycle_tick(call->row); /* what this thread deferred is issued */
     if (copies)
         cus_engine_copying(true);
     else
@@ -66,6 +75,8 @@ static CUresult around_sync(const struct call *call) {
 }
 
 static CUresult around_query(const struct call *call) {
+    if (cus_rests() && !is_own(call))
+        return pass_on(call);
     if (CUS_HAZARD(F8))
         flush(call);
     CUresult result = pass_on(call);

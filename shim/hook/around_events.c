@@ -56,6 +56,8 @@ CUresult cus_around_wait(const struct call *call) {
                             .row = call->row};
     bool plain = !(uint32_t)call->a[2];
     CUresult result;
+    if (plain && cus_engine_wait_passes(&wait))
+        return pass_on(call);
     if (plain && !cus_keeping() && cus_engine_wait(&wait, &result))
         return result;
     if (plain) {

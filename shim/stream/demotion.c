@@ -77,6 +77,7 @@ void cus_demotion_start(struct cus_engine *engine) {
     engine->demotion.last = cus_engine_account(engine);
     engine->demotion.arrived = engine->arrived;
     __atomic_store_n(&engine->demoted, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->left_alone, false, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->waking, CUS_WAKE_NOT, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->ignores_repeats, false, __ATOMIC_RELAXED);
     __atomic_store_n(&engine->head_left, 0, __ATOMIC_RELAXED);

@@ -21,6 +21,7 @@
 #include "shim/stream/realtime.h"
 #include "shim/stream/registry.h"
 #include "shim/stream/reserve.h"
+#include "shim/stream/rest.h"
 #include "shim/stream/streams.h"
 #include "shim/stream/trace.h"
 #include "shim/stream/watchdog.h"
@@ -255,6 +256,8 @@ static CUresult carry_out(struct cus_call *call) {
             return cus_pass_demoted(engine, call);
         }
         call->why = CUS_WHY_DEMOTED;
+        if (state == CUS_RESTING && !__atomic_load_n(&engine->demoted, __ATOMIC_RELAXED))
+            cus_rest_op(engine);
         if (__atomic_load_n(&engine->demoted, __ATOMIC_RELAXED)) {
             /* Before this demotion, another thread may have deferred the first ops of a segment
              * that is kept. */

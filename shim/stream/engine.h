@@ -126,6 +126,9 @@ struct cus_wait {
  * (cus_engine_waited). */
 bool cus_engine_wait(const struct cus_wait *wait, CUresult *result);
 void cus_engine_waited(const struct cus_wait *wait);
+/* True: calls pass for a while (rest.c), and the wait is noted. The caller makes the call and tells
+ * nothing. */
+bool cus_engine_wait_passes(const struct cus_wait *wait);
 /* The event is about to be recorded, with these flags, by the API row. True: call
  * cus_engine_record. False: flush (cus_engine_flush_event), and make the call. */
 bool cus_engine_record_begins(struct cus_record *record, unsigned flags, unsigned row);

@@ -229,6 +229,18 @@ bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
     return !call.refused;
 }
 
+/* The program's own call comes later, and is not looked at: until then the stream is another
+ * thread's too, if it is one's (B20). */
+bool cus_engine_wait_passes(const struct cus_wait *wait) {
+    if (!cus_rests())
+        return false;
+    struct cus_engine *engine =
+        cus_registry_find(&cus_thread_self, wait->stream, current_context());
+    if (engine)
+        __atomic_add_fetch(&engine->calls, 1, __ATOMIC_SEQ_CST);
+    return true;
+}
+
 void cus_engine_waited(const struct cus_wait *wait) {
     struct cus_event_record last = cus_events_last(wait->event);
     struct cus_engine *from = last.place.stream;

@@ -216,6 +216,25 @@ static void note_work(const struct cus_engine *named, unsigned row) {
             __atomic_add_fetch(&cus_process.engines[i]->calls, 1, __ATOMIC_SEQ_CST);
 }
 
+/* The call may give the stream work. The call itself comes later: meanwhile the stream may be
+ * joined to another one, and is no branch of that one since two threads use it (B20). */
+static void note_work_of(struct cus_engine *engine, unsigned row) {
+    if (!gives_work(row))
+        return;
+    cus_branch_note_user(engine, &cus_thread_self);
+    __atomic_add_fetch(&engine->calls, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Nothing is deferred, so nothing is issued. */
+static void note_stream(const struct cus_stream_ref *stream, unsigned row) {
+    CUcontext current = current_context();
+    struct cus_engine *engine = peek(stream, current);
+    if (engine)
+        note_work_of(engine, row);
+    else if (begins_work(row))
+        cus_room_begins(*stream, current);
+}
+
 /* Flushes the named stream and what legacy ordering ties to it. A per-thread stream, or a stream
  * without an op so far, has no engine; what could be tied to it is flushed all the same. */
 static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum cus_break reason) {
@@ -227,8 +246,7 @@ static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum
         flush_all(NULL, cus_ref_is_per_thread(*stream), row, reason);
         return;
     }
-    if (gives_work(row))
-        __atomic_add_fetch(&engine->calls, 1, __ATOMIC_SEQ_CST);
+    note_work_of(engine, row);
     cus_flush_branch(engine, row);
     flush_named(engine, row, reason);
     if (!CUS_HAZARD(B4))
@@ -263,9 +281,9 @@ void cus_engine_flush(enum cus_scope scope, const struct cus_stream_ref *stream,
             cus_room_begins(*stream, current_context());
         return;
     }
-    if (__atomic_load_n(&cus_process.resting, __ATOMIC_ACQUIRE)) { /* nothing is deferred */
-        if (stream && begins_work(row) && !peek(stream, current_context()))
-            cus_room_begins(*stream, current_context());
+    if (cus_rests()) {
+        if (stream)
+            note_stream(stream, row);
         return;
     }
     if (scope == CUS_SCOPE_P || ((scope == CUS_SCOPE_S) && !stream)) {
@@ -361,7 +379,7 @@ static void end_step_before(struct cus_engine *engine) {
 
 void cus_engine_step_end(const struct cus_stream_ref *stream) {
     CUS_TRACE(.what = CST_CALL_STEP_END, .stream = stream);
-    if (__atomic_load_n(&cus_process.resting, __ATOMIC_ACQUIRE))
+    if (cus_rests())
         return;
     struct cus_engine *engine = stream ? peek(stream, current_context()) : cus_thread_self.last;
     if (engine && !__atomic_load_n(&engine->closed, __ATOMIC_ACQUIRE))

@@ -52,7 +52,7 @@ struct cus_context {
     CUcontext handle; /* atomic; NULL: none; the object's own address: it is being cleared */
     struct cus_context *next;
     struct cus_lock lock;
-    uint32_t number; /* in the order in which contexts were seen, from 1 on */
+    uint32_t number;                     /* in the order in which contexts were seen, from 1 on */
     struct cus_func *funcs;              /* lock */
     struct cus_kind_entry *memory_kinds; /* lock: of memsets, copies, records */
     uint32_t n_extents;                  /* lock: kinds of 2-D memsets among them */
@@ -194,6 +194,7 @@ struct cus_engine {
      * last steps in a row had one op (atomic). */
     uint64_t left_at_step;
     uint32_t single_steps;
+    bool left_alone; /* atomic: `demoted` is set for the time of a rest (rest.c) */
     /* Atomic: the last repeat did not lead to paying graphs and is not believed again. */
     bool ignores_repeats;
     /* Atomic: the repeat that was tried last (cus_repeat_as). Another repeat is believed once
@@ -388,6 +389,11 @@ struct cus_process {
 };
 
 extern struct cus_process cus_process;
+
+/* Do calls pass (rest.c)? Whoever is told so comes behind all that was deferred. */
+static inline bool cus_rests(void) {
+    return __atomic_load_n(&cus_process.resting, __ATOMIC_ACQUIRE);
+}
 
 #ifdef CUS_CHECKS
 /* Aborts unless the invariants of an engine hold. Called before its lock is given back. */

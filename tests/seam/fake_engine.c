@@ -237,6 +237,14 @@ bool cus_engine_tick(unsigned row) {
     return true;
 }
 
+bool cus_engine_wait_passes(const struct cus_wait *wait) {
+    char stream[64];
+    if (cus_process.resting)
+        seam_log("engine wait_passes %lx %s", (unsigned long)wait->event,
+                 stream_name(&wait->stream, stream, sizeof stream));
+    return cus_process.resting;
+}
+
 /* The fake driver answers at once. */
 void cus_engine_wait_took(const struct cus_stream_ref *ref, uint64_t ns) {
     char stream[64];

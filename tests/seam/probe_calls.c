@@ -155,12 +155,14 @@ static void rests(void) {
     ANSWERS(0, cuStreamQuery, (word)0x51);
     word ms;
     ANSWERS(0, cuEventElapsedTime, (word)&ms, (word)0xe, (word)0xe);
+    ANSWERS(0, cuStreamQuery, (word)0x2);
     seam_log("waits");
     ANSWERS(0, cuStreamSynchronize, (word)0x51);
     ANSWERS(0, cuEventSynchronize, (word)0xe);
     ANSWERS(0, cuCtxSynchronize);
     ANSWERS(0, cuMemcpyHtoD_v2, (word)1, (word)2, (word)3);
     ANSWERS(0, cuGraphLaunch, (word)0x77, (word)0x51);
+    ANSWERS(0, cuStreamSynchronize, (word)0x2); /* the thread's own stream */
     seam_log("with flags");
     ANSWERS(0, cuEventRecordWithFlags, (word)0xe, (word)0x51, (word)1);
     ANSWERS(0, cuStreamWaitEvent, (word)0x51, (word)0xe, (word)1);

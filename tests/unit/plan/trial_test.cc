@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <random>
+#include <vector>
 
 extern "C" {
 #include "shim/plan/trial.h"
@@ -86,6 +87,47 @@ TEST(Trial, WhatDoesNotCountIsLeftOut) {
         EXPECT_EQ(run.says, CUS_TRIAL_A);
         EXPECT_LT(run.trial.ratios[run.trial.n - 1], 1010000u) << left_out;
     }
+}
+
+// Pairs whose ratios are these, in millionths.
+cus_trial_says Of(const std::vector<uint32_t> &ratios, cus_trial *trial) {
+    *trial = {};
+    cus_trial_says says = cus_trial_add(trial, 1000000, kStretch, true);
+    for (uint32_t ratio : ratios) {
+        EXPECT_EQ(says, CUS_TRIAL_GOES_ON) << ratio;
+        EXPECT_EQ(cus_trial_add(trial, ratio, kStretch, true), CUS_TRIAL_GOES_ON);
+        says = cus_trial_add(trial, 1000000, kStretch, true);
+    }
+    return says;
+}
+
+TEST(Trial, TheVerdictIsThatOfNearlyAllPairs) {
+    constexpr uint32_t kSlow = 970000, kFast = 1050000, kLittle = 1005000, kJust = 1010000;
+    cus_trial trial;
+    EXPECT_EQ(Of({kFast, kFast, kFast, kFast, kFast}, &trial), CUS_TRIAL_GOES_ON);
+    EXPECT_EQ(Of({kSlow, kFast, kSlow, kSlow, kSlow, kSlow}, &trial), CUS_TRIAL_A);
+    EXPECT_EQ(Of({kSlow, kFast, kSlow, kFast, kSlow, kSlow}, &trial), CUS_TRIAL_GOES_ON);
+    EXPECT_EQ(Of({kFast, kFast, kFast, kFast, kFast, kSlow}, &trial), CUS_TRIAL_GOES_ON);
+    EXPECT_EQ(Of({kJust, kJust, kJust, kJust, kJust, kJust}, &trial), CUS_TRIAL_B);
+    // The third of six is the median, of twelve the sixth.
+    EXPECT_EQ(Of({kLittle, kFast, kLittle, kFast, kLittle, kFast}, &trial), CUS_TRIAL_GOES_ON);
+    EXPECT_EQ(cus_trial_median(&trial), kLittle);
+    EXPECT_EQ(Of({kFast, kLittle, kFast, kFast, kLittle, kFast}, &trial), CUS_TRIAL_B);
+    EXPECT_EQ(cus_trial_median(&trial), kFast);
+    std::vector<uint32_t> twelve(12, kFast);
+    twelve[0] = twelve[4] = kSlow;
+    EXPECT_EQ(Of(twelve, &trial), CUS_TRIAL_B) << "ten of twelve";
+    twelve[8] = kSlow;
+    EXPECT_EQ(Of(twelve, &trial), CUS_TRIAL_A) << "nine of twelve";
+}
+
+TEST(Trial, ABLeftOutMakesNoPair) {
+    cus_trial trial;
+    ASSERT_EQ(Of({1050000}, &trial), CUS_TRIAL_GOES_ON);
+    ASSERT_EQ(trial.n, 1u);
+    cus_trial_skip(&trial);
+    EXPECT_EQ(cus_trial_add(&trial, 1000000, kStretch, true), CUS_TRIAL_GOES_ON);
+    EXPECT_EQ(trial.n, 1u);
 }
 
 TEST(Trial, EndsInAnyCase) {

@@ -113,6 +113,12 @@ TEST_F(Branches, WhatIsFlushedInTheMidstGoesOutOnItsOwnStream) {
         Expect(Begun(), call);
         Rest();
         Sync();
+        // A stream that two threads give work is not forked again.
+        if (cause == std::string("another thread names the side stream")) {
+            Streams(CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+            On(stream_, 7);
+            Learn();
+        }
     }
     fake::ExpectBalance();
 }

@@ -2,6 +2,7 @@
 // nothing is deferred, and afterwards nothing is believed that was known before.
 #include "shim/base/clock.h"
 #include "tests/unit/stream/branches.h"
+#include "tests/unit/stream/engines.h"
 
 extern "C" {
 #include "shim/stream/rest.h"
@@ -20,20 +21,84 @@ class Resting : public Branches {
         Branches::TearDown();
     }
     static cus_counters Counters() { return fake::Counters(); }
+    // Steps of four launches on a stream, until they are graphs.
+    void Teach(CUstream stream) {
+        for (int step = 0; step < 8; step++) {
+            for (int i = 0; i < 4; i++)
+                On(stream, i);
+            Await(stream);
+        }
+        Clear();
+    }
+    // Until steps are graphs with a branch; and the side stream is no branch now.
+    void LearnAndPay() {
+        Learn();
+        Name(side_);
+        Clear();
+    }
 };
 
-TEST_F(Resting, BeginsOnceEverythingIsIssued) {
-    Learn();
-    First();
-    ASSERT_EQ(Issued(), 0u);
-    ASSERT_TRUE(cus_rest_begin());
-    EXPECT_EQ(driver().journal, Begun());
-    // A second one does not begin.
+TEST_F(Resting, BeginsWhileNothingIsDeferredAlone) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Teach(other);
+    On(other, 0);
+    On(other, 1);
     EXPECT_FALSE(cus_rest_begin());
+    EXPECT_EQ(Issued(), 0u) << "nobody waits for a rest: it issues nothing";
+    On(other, 2);
+    On(other, 3);
+    Await(other);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], 1) << "the segment went on";
+    EXPECT_TRUE(cus_rest_begin());
+    EXPECT_FALSE(cus_rest_begin()) << "there is one already";
+}
+
+// HAZARDS B19. The side stream owes a wait for the end of its branch.
+TEST_F(Resting, DoesNotBeginBesideABranch) {
+    Learn();
+    EXPECT_FALSE(cus_rest_begin());
+    Expect({EndWaited(side_), At(side_, 8)}, [&] { Side(8); });
+    EXPECT_TRUE(cus_rest_begin());
+}
+
+// The program would hear of the error with its next wait, which passes.
+TEST_F(Resting, DoesNotBeginBeforeAnErrorIsTold) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Teach(other);
+    On(other, 0);
+    On(other, 1);
+    driver().fail = [](const std::string &name) {
+        return name == "cuLaunchKernel" ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    };
+    Await(other);
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    EXPECT_FALSE(cus_rest_begin());
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    EXPECT_EQ(cus_engine_take_error(&ref, CUS_ROW_cuStreamSynchronize), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_TRUE(cus_rest_begin());
+}
+
+TEST_F(Resting, NotBesideAProfiler) {
+    cus_engine_profiling(true);
+    EXPECT_FALSE(cus_rest_begin());
+    cus_engine_profiling(false);
+    EXPECT_TRUE(cus_rest_begin());
+}
+
+TEST_F(Resting, NobodyWaitsForOne) {
+    LearnAndPay();
+    static bool began;
+    CUcontext context;
+    ASSERT_EQ(driver().table.cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    hold_engine(stream_, context, [] { Elsewhere([] { began = cus_rest_begin(); }); });
+    EXPECT_FALSE(began);
+    // It goes on as if nobody had asked.
+    Step();
+    ASSERT_NO_FATAL_FAILURE(ExpectGraph());
 }
 
 TEST_F(Resting, OpsPassAndAreCounted) {
-    Learn();
+    LearnAndPay();
     cus_counters before = Counters();
     ASSERT_TRUE(cus_rest_begin());
     Expect({At(stream_, 0), At(stream_, 1), At(side_, 2), At(stream_, 3)}, [&] {
@@ -42,16 +107,68 @@ TEST_F(Resting, OpsPassAndAreCounted) {
         Side(2);
         Home(3);
     });
-    // On a stream that is new, too.
-    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    Expect({At(other, 4)}, [&] { On(other, 4); });
-    EXPECT_EQ(Counters().ops[CUS_OP_LAUNCH], before.ops[CUS_OP_LAUNCH] + 5);
+    EXPECT_EQ(Counters().ops[CUS_OP_LAUNCH], before.ops[CUS_OP_LAUNCH] + 4);
     EXPECT_EQ(Counters().in_graphs, before.in_graphs);
     fake::ExpectBalance();
 }
 
+// As those of a demoted stream: the driver is not even asked for the context.
+TEST_F(Resting, OpsPassByTheShortWay) {
+    LearnAndPay();
+    ASSERT_TRUE(cus_rest_begin());
+    static int asked;
+    static decltype(driver().table.cuCtxGetCurrent) get;
+    asked = 0;
+    get = driver().table.cuCtxGetCurrent;
+    driver().table.cuCtxGetCurrent = [](CUcontext *context) {
+        asked++;
+        return get(context);
+    };
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    On(other, 4); // of a stream that is new, from the second op on
+    EXPECT_GT(asked, 0);
+    On(other, 4);
+    asked = 0;
+    for (int i = 0; i < 10; i++)
+        On(other, 4);
+    EXPECT_EQ(asked, 0);
+    Home(0);
+    asked = 0;
+    Home(1);
+    Home(2);
+    EXPECT_EQ(asked, 0);
+}
+
+TEST_F(Resting, StepsEndUnseen) {
+    LearnAndPay();
+    Home(0);
+    Sync();
+    uint64_t steps = Counters().steps;
+    ASSERT_TRUE(cus_rest_begin());
+    Home(0);
+    Sync();
+    EXPECT_EQ(Counters().steps, steps);
+    cus_rest_end();
+    Home(0);
+    Sync();
+    EXPECT_EQ(Counters().steps, steps + 1);
+}
+
+// Work on a stream without an engine, of which room must know (G5).
+TEST_F(Resting, UntrackedWorkIsNoted) {
+    Home(0);
+    Sync();
+    uint32_t before = untracked_used();
+    ASSERT_TRUE(cus_rest_begin());
+    Name(fake::MakeStream(CU_STREAM_NON_BLOCKING));
+    EXPECT_EQ(untracked_used(), before + 1);
+    // A stream with ops has an engine, so it can be asked.
+    On(fake::MakeStream(CU_STREAM_NON_BLOCKING), 4);
+    EXPECT_EQ(untracked_used(), before + 1);
+}
+
 TEST_F(Resting, GraphsAreThereAgainBehindIt) {
-    Learn();
+    LearnAndPay();
     ASSERT_TRUE(cus_rest_begin());
     for (int i = 0; i < 100; i++)
         Home(i % 6);
@@ -62,25 +179,35 @@ TEST_F(Resting, GraphsAreThereAgainBehindIt) {
 
 // HAZARDS B21. The last record of the event was passed, on another stream than the one before.
 TEST_F(Resting, WhatPassedIsUnknownAfterwards) {
-    Learn();
+    LearnAndPay();
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Home(0);
-    Home(1);
-    EXPECT_EQ(fake::RecordOn(stream_, fake::Event(0)), CUDA_SUCCESS);
+    EXPECT_EQ(fake::RecordOn(stream_, fake::Event(9)), CUDA_SUCCESS);
+    Sync();
     ASSERT_TRUE(cus_rest_begin());
-    fake::RealRecord(fake::Event(0), other);
+    fake::RealRecord(fake::Event(9), other);
     cus_rest_end();
-    Expect({Waited(side_, 0), At(side_, 2)}, [&] {
-        EXPECT_EQ(fake::WaitOn(side_, fake::Event(0)), CUDA_SUCCESS);
-        Side(2);
-    });
+    // Behind a region that joins the side stream, only the event is another one.
+    Step();
+    Home(0);
+    Home(1);
+    Clear();
+    EXPECT_EQ(fake::WaitOn(side_, fake::Event(9)), CUDA_SUCCESS);
+    Side(2);
+    EXPECT_TRUE(Has(Waited(side_, 9)));
 }
 
 // Likewise a side stream that was joined: it may have waited for another stream since.
 TEST_F(Resting, AStreamThatWasJoinedMayHaveWorkAfterwards) {
-    Learn();
+    LearnAndPay();
+    Step();
+    Name(side_);
+    Step(); // joins it
+    Name(stream_);
     Home(6);
-    ASSERT_TRUE(cus_rest_begin());
+    Sync();
+    while (!cus_rest_begin())
+        Name(side_);
     fake::RealWait(side_, fake::Event(9), 0);
     cus_rest_end();
     Clear();
@@ -89,24 +216,43 @@ TEST_F(Resting, AStreamThatWasJoinedMayHaveWorkAfterwards) {
     EXPECT_TRUE(Has(At(side_, 2)));
 }
 
-TEST_F(Resting, NobodyWaitsForOne) {
-    Learn();
+// A wait of another thread that passes, and reaches the driver when the rest is over and a region
+// has joined the stream.
+TEST_F(Resting, AWaitOnItsWayAcrossTheEnd) {
+    LearnAndPay();
+    ASSERT_TRUE(cus_rest_begin());
+    Elsewhere([&] {
+        cus_wait wait = {{side_, CUS_ABI_LEGACY}, fake::Event(9), nullptr, 0};
+        EXPECT_TRUE(cus_engine_wait_passes(&wait));
+    });
+    cus_rest_end();
+    Step();
+    fake::RealWait(side_, fake::Event(9), 0);
+    Clear();
     First();
-    static bool began;
-    CUcontext context;
-    ASSERT_EQ(driver().table.cuCtxGetCurrent(&context), CUDA_SUCCESS);
-    hold_engine(stream_, context, [] { Elsewhere([] { began = cus_rest_begin(); }); });
-    EXPECT_FALSE(began);
-    // It goes on as if nobody had asked.
-    driver().journal.clear();
-    Rest();
-    Sync();
-    Steps(2);
-    ASSERT_NO_FATAL_FAILURE(ExpectGraph());
+    EXPECT_TRUE(Has(Waited(side_, 0)));
+    EXPECT_TRUE(Has(At(side_, 2)));
+}
+
+// The same without a rest, and of any call that gives the stream work.
+TEST_F(Resting, ACallOfAnotherThreadOnItsWay) {
+    LearnAndPay();
+    Elsewhere([&] { Name(side_); });
+    Step();
+    fake::RealWait(side_, fake::Event(9), 0); // stands for the real call
+    Clear();
+    First();
+    EXPECT_TRUE(Has(Waited(side_, 0)));
+    EXPECT_TRUE(Has(At(side_, 2)));
+}
+
+TEST_F(Resting, AWaitIsLookedAtWhereThereIsNoRest) {
+    cus_wait wait = {{side_, CUS_ABI_LEGACY}, fake::Event(9), nullptr, 0};
+    EXPECT_FALSE(cus_engine_wait_passes(&wait));
 }
 
 TEST_F(Resting, EndsNothingThatWasSwitchedOff) {
-    Learn();
+    LearnAndPay();
     ASSERT_TRUE(cus_rest_begin());
     cus_engine_defer_off("a test says so");
     cus_rest_end();
@@ -121,17 +267,32 @@ TEST_F(Resting, EndsNothingThatWasSwitchedOff) {
 
 class Pace : public fake::ProgramTest {
   protected:
+    static constexpr uint64_t kMs = 1000000;
+
     void SetUp() override {
         fake::Reset();
-        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));
+        Start({});
         ProgramTest::SetUp();
-        cus_virtual.on = true; // the engine has started, so it does what it does on the real clock
         cus_virtual.ns = 1000000000;
     }
     void TearDown() override {
         cus_virtual.on = false;
         ProgramTest::TearDown();
         fake::EndEngine();
+    }
+    // The engine starts on the real clock, so it does what it does in a program.
+    void Start(fake::Settings settings) {
+        fake::EndEngine();
+        cus_virtual.on = false;
+        settings.emplace_back("CUSPLICE_HOLD_US", "1000000");
+        ASSERT_TRUE(fake::StartEngine(settings));
+        cus_virtual.on = true;
+        passes_ = false;
+    }
+    void LearnSteps() {
+        cus_virtual.on = false;
+        Steps(8);
+        cus_virtual.on = true;
     }
     // Steps that take so many ns while calls pass, and while they do not, for so many seconds. The
     // share of that time in which calls passed.
@@ -147,8 +308,12 @@ class Pace : public fake::ProgramTest {
         }
         return (double)passed / (double)(cus_virtual.ns - began);
     }
+    void WholeStep() {
+        for (int i = 0; i < kOps; i++)
+            Launch(i);
+        Sync();
+    }
     static uint64_t Rested() { return fake::Counters().fallbacks[CUS_FALLBACK_RESTED]; }
-    static constexpr uint64_t kMs = 1000000;
     bool passes_ = false;
 };
 
@@ -159,12 +324,14 @@ TEST_F(Pace, AProgramThatIsFasterWithoutIsLeftAlone) {
     EXPECT_GT(Share(4, 950000, kMs, Nothing), 0.4) << "it was timed, then left alone";
     EXPECT_EQ(Rested(), 1u);
     EXPECT_GT(Share(100, 950000, kMs, Nothing), 0.93);
-    EXPECT_GE(Rested(), 3u);
+    EXPECT_EQ(Rested(), 4u) << "for 10, 20, 40 and 40 seconds";
 }
 
 TEST_F(Pace, AProgramThatIsNotIsTimedMoreAndMoreRarely) {
     EXPECT_LT(Share(10, 1050000, kMs, Nothing), 0.15);
-    EXPECT_LT(Share(1000, 1050000, kMs, Nothing), 0.01);
+    double share = Share(1000, 1050000, kMs, Nothing);
+    EXPECT_LT(share, 0.01);
+    EXPECT_GT(share, 0.002) << "but it is timed";
     EXPECT_LT(Share(1000, kMs, kMs, Nothing), 0.01) << "nor one for which it is the same";
     EXPECT_EQ(Rested(), 0u);
 }
@@ -175,42 +342,83 @@ TEST_F(Pace, AProgramThatChangesIsTimedAnew) {
     EXPECT_LT(Share(60, 1050000, kMs, Nothing), 0.05);
 }
 
-// Each time in a rest, as if the rest had been the cause.
+// Each second time in a rest, as if the rest had been the cause; at many ticks a second and at few.
 TEST_F(Pace, APauseIsNobodysFault) {
-    bool passed = false;
-    uint64_t paused = 0;
-    Share(4, 950000, kMs, [&] {
-        if (passes_ && !passed && ++paused % 2)
-            cus_virtual.ns += 60 * kMs;
-        passed = passes_;
-    });
-    EXPECT_EQ(Rested(), 1u) << paused;
+    for (uint64_t step : {kMs, 3 * kMs}) {
+        SCOPED_TRACE(step);
+        Start({});
+        uint64_t before = Rested(), paused = 0;
+        bool passed = false;
+        Share(5, step * 9 / 10, step, [&] {
+            if (passes_ && !passed && ++paused % 2)
+                cus_virtual.ns += 60 * kMs;
+            passed = passes_;
+        });
+        EXPECT_EQ(Rested() - before, 1u) << paused;
+    }
+}
+
+// It nearly stands still while calls pass: a rest is no place to stay.
+TEST_F(Pace, AStretchOfFewWaitsEndsTheTrial) {
+    EXPECT_LT(Share(30, 40 * kMs, kMs, Nothing), 0.1);
 }
 
 TEST_F(Pace, AFewWaitsSayNothing) {
     EXPECT_EQ(Share(60, 5 * kMs, 10 * kMs, Nothing), 0);
 }
 
+// A rest that cannot begin at one tick begins at a later one.
+TEST_F(Pace, ARestBeginsAtTheFirstTickThatMayBeginOne) {
+    cus_engine_profiling(true);
+    EXPECT_EQ(Share(8, 950000, kMs, Nothing), 0);
+    Start({});
+    int ticks = 0;
+    EXPECT_GT(Share(8, 950000, kMs, [&] { cus_engine_profiling(++ticks % 8); }), 0.4);
+}
+
 // Whatever its pace: what a trial would cost is more than the hooks do.
 TEST_F(Pace, AProgramThatGraphsHelpIsNotTimed) {
-    cus_virtual.on = false;
-    Steps(8);
-    cus_virtual.on = true;
-    EXPECT_EQ(Share(30, 100000, 100000,
-                    [&] {
-                        for (int i = 0; i < kOps; i++)
-                            Launch(i);
-                        Sync();
-                    }),
-              0);
+    LearnSteps();
+    EXPECT_EQ(Share(30, 100000, 100000, [&] { WholeStep(); }), 0);
     EXPECT_GT(fake::Counters().in_graphs, 1000u);
 }
 
+// Its graphs save little beside what it does else; and one that can have none.
+TEST_F(Pace, AProgramThatGraphsHelpLittleIsTimed) {
+    LearnSteps();
+    EXPECT_GT(Share(8, 950000, kMs, [&] { WholeStep(); }), 0.4);
+    EXPECT_GT(fake::Counters().in_graphs, 1000u);
+}
+
+TEST_F(Pace, AProgramOfSingleOpsIsTimed) {
+    EXPECT_GT(Share(12, 950000, kMs,
+                    [&] {
+                        Launch(0);
+                        Sync();
+                    }),
+              0.4);
+}
+
+TEST_F(Pace, AProgramThatIsBeingLearnedIsNotTimed) {
+    Start({{"CUSPLICE_WARMUP", "1000"}});
+    EXPECT_EQ(Share(1.5, 9 * kMs / 10, kMs, [&] { WholeStep(); }), 0);
+    EXPECT_GT(Share(8, 9 * kMs / 10, kMs, [&] { WholeStep(); }), 0.4) << "once it is learned";
+}
+
+// It goes on with steps that graphs help, and that poll: what polls is no tick.
+TEST_F(Pace, ARestEndsThoughNoTickComes) {
+    LearnSteps();
+    Share(4, 900000, kMs, Nothing);
+    ASSERT_TRUE(passes_);
+    cus_virtual.ns += 3600ull * 1000000000;
+    uint64_t before = fake::Counters().in_graphs;
+    for (int step = 0; step < 8000; step++)
+        WholeStep();
+    EXPECT_GT(fake::Counters().in_graphs, before);
+}
+
 TEST_F(Pace, NotWhereItIsSwitchedOff) {
-    fake::EndEngine();
-    cus_virtual.on = false;
-    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_DEMOTE", "no"}}));
-    cus_virtual.on = true;
+    Start({{"CUSPLICE_DEMOTE", "no"}});
     EXPECT_EQ(Share(30, 950000, kMs, Nothing), 0);
 }
 
