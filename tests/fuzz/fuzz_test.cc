@@ -38,9 +38,10 @@ Result Fuzz(std::vector<std::string> words, std::map<std::string, std::string> e
     return sim::Run(child);
 }
 
-// Sanitizers cost ten times the time and more.
+// Sanitizers and qemu cost ten times the time and more.
 std::string Count(unsigned programs) {
-    return std::to_string(sim::Sanitizer().empty() ? programs : programs / 10);
+    const bool slow = !sim::Sanitizer().empty() || getenv("CUS_TEST_EMULATED");
+    return std::to_string(slow ? programs / 10 : programs);
 }
 
 std::string LastLine(const std::string &text) {

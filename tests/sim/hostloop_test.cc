@@ -196,8 +196,9 @@ TEST(Hostloop, WhatChangesFromStepToStepIsInTheChecksum) {
 TEST(Hostloop, GrowingSharedMemoryAndNewBlocksAreInGraphsAsNewGridsAre) {
     for (const char *program : {"hostloop_driver", "hostloop_shared"}) {
         auto share = [&](std::vector<std::string> pattern) {
+            // The watchdog stays out of it.
             Outcome run = Hostloop(program, With(pattern, {"--steps", "300"}), true,
-                                   {{"CUSPLICE_DEMOTE", "no"}});
+                                   {{"CUSPLICE_DEMOTE", "no"}, {"CUSPLICE_HOLD_US", "1000000"}});
             EXPECT_EQ(run.result.status, 0) << run.Describe();
             return run.stats.Number("issued.in_graphs") / Said(run).Number("issued");
         };
@@ -213,7 +214,9 @@ TEST(Hostloop, StreamOrderedMemoryCutsNoSegment) {
     for (const char *program : {"hostloop_driver", "hostloop_shared"}) {
         Outcome plain = Hostloop(program, args);
         ASSERT_EQ(plain.result.status, 0) << plain.Describe();
-        Outcome run = Hostloop(program, args, true, {{"CUSPLICE_DEMOTE", "no"}});
+        // The watchdog stays out of it.
+        Outcome run = Hostloop(program, args, true,
+                               {{"CUSPLICE_DEMOTE", "no"}, {"CUSPLICE_HOLD_US", "1000000"}});
         ASSERT_EQ(run.result.status, 0) << run.Describe();
         EXPECT_EQ(Said(run).text.at("checksum"), Said(plain).text.at("checksum"));
         EXPECT_GE(run.stats.Number("issued.in_graphs") / Said(run).Number("issued"), 0.9);
