@@ -12,7 +12,6 @@
  */
 #include "shim/stream/events.h"
 
-#include "shim/base/hazard.h"
 #include "shim/base/mem.h"
 #include "shim/graph/held.h"
 
@@ -28,7 +27,6 @@ struct event {
     bool named;  /* no record of it is deferred */
     bool unseen; /* nobody has looked at it since it was recorded last */
     struct cus_event_record last;
-    uint32_t doubts; /* when `last` was written */
     UT_hash_handle hh;
 };
 
@@ -39,7 +37,6 @@ static struct table {
     [0 ... TABLES - 1] = {.lock = CUS_LOCK_OF(CUS_RANK_INNERMOST)},
 };
 static uint64_t generations; /* atomic: given so far */
-static uint32_t doubts;      /* atomic: how often the last records became unknown */
 
 /* Events that the program destroyed while nodes held them or records were deferred. */
 struct old {
@@ -82,9 +79,7 @@ void cus_events_named(CUevent handle) {
 }
 
 static struct cus_event_record last_of(const struct event *event) {
-    bool known =
-        event && (event->doubts == __atomic_load_n(&doubts, __ATOMIC_SEQ_CST) || !CUS_HAZARD(B21));
-    struct cus_event_record last = known ? event->last : (struct cus_event_record){.number = 0};
+    struct cus_event_record last = event ? event->last : (struct cus_event_record){.number = 0};
     last.named = !event || event->named;
     return last;
 }
@@ -107,7 +102,6 @@ void cus_events_recorded(CUevent handle, struct cus_event_place place) {
     struct event *event = find(table, handle);
     if (event) {
         event->last = (struct cus_event_record){.place = place};
-        event->doubts = __atomic_load_n(&doubts, __ATOMIC_SEQ_CST);
         event->unseen = true;
     }
     cus_lock_give(&table->lock);
@@ -126,7 +120,6 @@ enum cus_event_is cus_events_deferred(CUevent handle, struct cus_event_place pla
             is = CUS_EVENT_AGAIN;
         *before = event->last.at;
         event->last = (struct cus_event_record){.place = place, .at = at, .number = number};
-        event->doubts = __atomic_load_n(&doubts, __ATOMIC_SEQ_CST);
         event->unseen = true;
     }
     cus_lock_give(&table->lock);
@@ -139,10 +132,6 @@ struct cus_event_record cus_events_last(CUevent handle) {
     struct cus_event_record last = last_of(event);
     cus_lock_give(&table->lock);
     return last;
-}
-
-void cus_events_doubt(void) {
-    __atomic_add_fetch(&doubts, 1, __ATOMIC_SEQ_CST);
 }
 
 bool cus_events_first_look(CUevent handle) {

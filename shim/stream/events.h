@@ -52,10 +52,6 @@ static inline void cus_events_issue(struct cus_engine *engine, uint64_t number) 
         __atomic_store_n(&engine->records.issued, number, __ATOMIC_RELEASE);
 }
 
-/* The program may have recorded any event unseen: the last record of each is unknown. Nothing is
- * deferred. */
-void cus_events_doubt(void);
-
 /* Somebody looks at the event: for the first time since such a record? For the trace. */
 bool cus_events_first_look(CUevent event);
 

@@ -13,7 +13,6 @@
 #include "shim/base/options.h"
 #include "shim/base/pays.h"
 #include "shim/plan/trial.h"
-#include "shim/stream/events.h"
 #include "shim/stream/fallback.h"
 #include "shim/stream/state.h"
 
@@ -152,7 +151,6 @@ void cus_rest_end(void) {
     /* Whoever finds that ops may be deferred again finds this too: `state` is released behind it.
      */
     __atomic_store_n(&cus_process.resting, 0, __ATOMIC_RELAXED);
-    cus_events_doubt();
     for (uint32_t i = 0; i < n; i++) {
         if (CUS_HAZARD(B21))
             __atomic_add_fetch(&cus_process.engines[i]->calls, 1, __ATOMIC_SEQ_CST);

@@ -63,7 +63,6 @@ void cus_branch_leave_all(struct cus_engine *home) {
 void cus_plan_break(struct cus_plan *plan) {
     (void)plan;
 }
-void cus_events_doubt(void) {}
 
 static void no_stream(void) {
     order_engines(0);
