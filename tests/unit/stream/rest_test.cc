@@ -375,8 +375,8 @@ TEST_F(Pace, AProgramOfSingleOpsIsTimed) {
 
 TEST_F(Pace, AProgramThatIsBeingLearnedIsNotTimed) {
     Start({{"CUSPLICE_WARMUP", "1000"}});
-    EXPECT_EQ(Share(1.5, 9 * kMs / 10, kMs, [&] { WholeStep(); }), 0);
-    EXPECT_GT(Share(8, 9 * kMs / 10, kMs, [&] { WholeStep(); }), 0.4) << "once it is learned";
+    EXPECT_EQ(Share(2.9, 27 * kMs / 10, 3 * kMs, [&] { WholeStep(); }), 0);
+    EXPECT_GT(Share(8, 27 * kMs / 10, 3 * kMs, [&] { WholeStep(); }), 0.4) << "it is learned";
 }
 
 // It goes on with steps that graphs help, and that poll: what polls is no tick.
