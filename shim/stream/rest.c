@@ -86,8 +86,13 @@ void cus_rest_drop(void) {
 
 /* ---- the rest itself ---- */
 
-/* Lets the stream's ops pass for now. */
+/* Lets the stream's ops pass for now. Its next op that does not begins a segment. */
 static void leave_alone(struct cus_engine *engine) {
+    if (cus_lock_try(&engine->lock)) {
+        if (!engine->closed)
+            cus_plan_break(cus_engine_plan(engine));
+        cus_engine_unlock(engine);
+    }
     if (__atomic_load_n(&engine->demoted, __ATOMIC_RELAXED))
         return;
     __atomic_store_n(&engine->left_alone, true, __ATOMIC_RELAXED);
@@ -108,8 +113,6 @@ static bool is_settled(struct cus_engine *engine) {
     bool settled =
         !engine->pending &&
         (engine->closed || __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS);
-    if (settled && !engine->closed)
-        cus_plan_break(cus_engine_plan(engine));
     cus_engine_unlock(engine);
     return settled;
 }
@@ -129,9 +132,16 @@ static void defer_again(void) {
                                 __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/* A hint, so that a try in vain keeps nobody from deferring. */
+static bool is_busy(void) {
+    struct cus_walk walk = {.n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE)};
+    return __atomic_load_n(&cus_process.profiling, __ATOMIC_RELAXED) ||
+           __atomic_load_n(&cus_process.branches, __ATOMIC_RELAXED) || cus_walk_pending(&walk);
+}
+
 bool cus_rest_begin(void) {
     int deferring = CUS_DEFER;
-    if (__atomic_load_n(&cus_process.profiling, __ATOMIC_RELAXED) ||
+    if (is_busy() ||
         !__atomic_compare_exchange_n((int *)&cus_process.state, &deferring, CUS_RESTING, false,
                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return false;
