@@ -62,7 +62,8 @@ void cus_graphs_drop_stream(struct cus_engine *engine) {
         cus_process.driver->cuStreamDestroy_v2(engine->capture_stream);
         cus_relax_end(cus_process.driver, relaxed);
         cus_cancel_back(cancel);
-        engine->freed.graphs++; /* the driver keeps streams and graphs in one pool */
+        __atomic_add_fetch(&engine->freed.graphs, 1,
+                           __ATOMIC_RELAXED); /* the driver keeps streams and graphs in one pool */
     }
     engine->capture_stream = NULL;
     engine->capture_refused = false;
@@ -176,7 +177,7 @@ void cus_graphs_destroy_dropped(struct cus_engine *engine, bool must) {
         !engine->buried && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_OFF;
     __atomic_store_n(&cus_process.pools_hold, true, __ATOMIC_RELAXED);
     for (struct cus_exec *exec = engine->dropped; exec; exec = cus_exec_next(exec)) {
-        engine->freed.graphs++;
+        __atomic_add_fetch(&engine->freed.graphs, 1, __ATOMIC_RELAXED);
         engine->freed.nodes += cus_exec_nodes(exec);
     }
     int cancel = cus_cancel_off();

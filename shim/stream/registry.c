@@ -111,7 +111,7 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     /* This is against the lock order, but cannot deadlock: a thread that still holds this lock has
      * just closed the engine, and needs the registry lock no more. */
     cus_lock_take_unordered(&engine->lock);
-    engine->freed = (struct cus_freed){0, 0};
+    cus_engine_freed_none(engine);
     engine->user = NULL;
     engine->joined.home = NULL;
     engine->side_of = NULL;

@@ -131,7 +131,7 @@ static void plan_next(struct cus_wanted *wanted, bool settled, bool made, uint64
         wanted->settle /= 2;
     if (!settled && wanted->settle < SETTLE_MAX_NS)
         wanted->settle *= 2;
-    wanted->n = 0;
+    __atomic_store_n(&wanted->n, 0, __ATOMIC_RELAXED);
     wanted->pause = pause < most ? pause : most;
     wanted->retry = now + wanted->pause;
 }
@@ -164,7 +164,7 @@ static void make_room(struct cus_engine *engine) {
 void cus_room_waited(struct cus_engine *engine) {
     bool pushed;
     uint32_t wanted = __atomic_load_n(&engine->context->wanted.n, __ATOMIC_RELAXED);
-    if ((!wanted && !engine->freed.graphs) ||
+    if ((!wanted && !__atomic_load_n(&engine->freed.graphs, __ATOMIC_RELAXED)) ||
         __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) != CUS_DEFER ||
         __atomic_load_n(&cus_process.copiers, __ATOMIC_ACQUIRE) || !cus_lock_try(&engine->lock))
         return;

@@ -401,7 +401,7 @@ void cus_room_take_freed(struct cus_engine *engine) {
     struct cus_room *room = &engine->context->room;
     room->graphs += engine->freed.graphs;
     room->nodes += engine->freed.nodes;
-    engine->freed = (struct cus_freed){0, 0};
+    cus_engine_freed_none(engine);
 }
 
 /* Notes a wanted graph for the whole context: any stream that finds the context idle makes room. */
@@ -409,7 +409,7 @@ static void want(struct cus_engine *engine, uint32_t nodes) {
     struct cus_wanted *wanted = &engine->context->wanted;
     cus_fallback(CUS_FALLBACK_ROOM);
     if (wanted->n < CUS_WANTED)
-        wanted->nodes[wanted->n++] = nodes;
+        wanted->nodes[__atomic_fetch_add(&wanted->n, 1, __ATOMIC_RELAXED)] = nodes;
 }
 
 /* The first graph needs one more object: the private stream on which it is captured. */

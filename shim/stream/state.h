@@ -80,7 +80,8 @@ struct cus_context {
     uint32_t pool_epoch;
     /* Build lock: graphs that were not built because there was no room (room.c). */
     struct cus_wanted {
-        uint32_t n, nodes[CUS_WANTED];
+        uint32_t n; /* atomic: read without the build lock as a hint */
+        uint32_t nodes[CUS_WANTED];
         /* In ns: the earliest time to make room again, and the pause before it. */
         uint64_t retry, pause;
         /* In ns: how long to wait until nothing runs in the context. */
@@ -165,7 +166,8 @@ struct cus_engine {
                      build lock */
     /* Lock: graphs destroyed while the stream may still have been running them. */
     struct cus_freed {
-        uint32_t graphs, nodes;
+        uint32_t graphs; /* atomic: read without the lock as a hint */
+        uint32_t nodes;
     } freed;
 
     /* Demotion (demotion.c). */
@@ -469,6 +471,11 @@ static inline struct cus_account cus_engine_account(const struct cus_engine *eng
         .warm_ops = engine->view.warm_ops,
         .cut = c->eager_by[CUS_EAGER_FLUSHED] + c->eager_by[CUS_EAGER_DIVERGED],
     };
+}
+/* Engine lock held. */
+static inline void cus_engine_freed_none(struct cus_engine *engine) {
+    __atomic_store_n(&engine->freed.graphs, 0, __ATOMIC_RELAXED);
+    engine->freed.nodes = 0;
 }
 /* Ends a run. True: ops were issued in graphs since the last run ended. Engine lock held. */
 static inline bool cus_run_ended(struct cus_engine *engine) {
