@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include "tests/launcher/traces.h"
+#include "tests/text.h"
 
 namespace {
 
@@ -151,6 +152,36 @@ TEST(Hostile, ABoundOnMemoryIsSaidWhereItIsMet) {
         GTEST_SKIP() << "nothing bounds the memory here";
     std::string err = Fails(1, {"info", "--max-memory", "1", path});
     EXPECT_TRUE(Has(err, "not enough memory") && Has(err, "it may use 1 MiB; --max-memory")) << err;
+}
+
+// A page is whole, or it is not there.
+TEST(Hostile, APageThatDoesNotFitIsNotWritten) {
+    std::string path = Make(
+        "page.cst",
+        [](Synth *s) {
+            for (int i = 0; i < 3000; i++)
+                s->Kernel("_Z4000" + std::string(4000, 'k') + "v", 0);
+            s->Op(1, 1);
+        },
+        true);
+    std::string out = Folder() + "/page.html";
+    auto page = [&](const std::string &mib) {
+        unlink(out.c_str());
+        return Cusplice({"report", "--html", out, "--max-memory", mib, path}).Exit();
+    };
+    ASSERT_EQ(page("0"), 0);
+    std::string whole = ReadFile(out);
+    ASSERT_GT(whole.size(), 12000000u);
+    if (!Bounded())
+        GTEST_SKIP() << "nothing bounds the memory here";
+    int failed = 0;
+    for (const char *mib : {"12", "16", "20", "24", "28", "32", "40", "48", "64"}) {
+        bool fails = page(mib) != 0;
+        failed += fails;
+        EXPECT_EQ(fails, access(out.c_str(), F_OK) != 0) << mib;
+        EXPECT_TRUE(fails || ReadFile(out) == whole) << mib;
+    }
+    EXPECT_GE(failed, 3);
 }
 
 TEST(Hostile, ABoundOnTimeLeavesNoHalfOfAFile) {

@@ -12,6 +12,7 @@
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/json.h"
+#include "tools/trace/text_file.h"
 #include "tools/trace/trim.h"
 
 static const char help[] =
@@ -48,7 +49,7 @@ static char *note_of(const struct cst_trace *trace) {
     const struct cst_damage *damage = &trace->damage;
     char *text = NULL;
     size_t bytes;
-    FILE *to = open_memstream(&text, &bytes);
+    FILE *to = text_file_open(&text, &bytes);
     if (!to)
         return NULL;
     struct cus_json json = json_to(to, CUS_JSON_SPACED);
@@ -62,10 +63,8 @@ static char *note_of(const struct cst_trace *trace) {
     cus_json_integer(&json, "lost_ops", (int64_t)damage->ops);
     cus_json_integer(&json, "unchecked_records", (int64_t)damage->unchecked);
     cus_json_close(&json, '}');
-    if (fclose(to) == 0)
-        return text;
-    free(text);
-    return NULL;
+    text_file_close(to, &text);
+    return text;
 }
 
 static void print_damage(const struct cst_trace *trace) {

@@ -11,6 +11,7 @@
 #include "tools/cli/verb.h"
 #include "tools/trace/clean.h"
 #include "tools/trace/json.h"
+#include "tools/trace/text_file.h"
 #include "tools/trace/trim.h"
 
 static const char help[] = "Writes steps A to B of the busiest stream, of every other stream the "
@@ -34,7 +35,7 @@ static char *note_of(const struct look *look, const struct trace_args *args,
                      const struct selection *selection) {
     char *text = NULL, steps[32];
     size_t bytes;
-    FILE *to = open_memstream(&text, &bytes);
+    FILE *to = text_file_open(&text, &bytes);
     if (!to)
         return NULL;
     struct cus_json json = json_to(to, CUS_JSON_SPACED);
@@ -53,10 +54,8 @@ static char *note_of(const struct look *look, const struct trace_args *args,
     if ((args->steps || args->bare) && look->trace->replay.n_works)
         cus_json_text(&json, "replay", "left out");
     cus_json_close(&json, '}');
-    if (fclose(to) == 0)
-        return text;
-    free(text);
-    return NULL;
+    text_file_close(to, &text);
+    return text;
 }
 
 static int trim(const struct look *look, const struct trace_args *args,

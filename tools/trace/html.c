@@ -15,6 +15,7 @@
 #include "tools/trace/json.h"
 #include "tools/trace/page.inc" /* page_html, page_css, page_js: each ends with a NUL */
 #include "tools/trace/report.h"
+#include "tools/trace/text_file.h"
 
 /* ---- JSON in a page ---- */
 
@@ -22,11 +23,11 @@ bool html_json(FILE *to, const char *id, html_json_fn *fill, const struct look *
                const void *context) {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
+    FILE *memory = text_file_open(&text, &bytes);
     if (!memory)
         return false;
     bool made = fill(memory, look, context);
-    made = fclose(memory) == 0 && made;
+    made = text_file_close(memory, &text) && made;
     fprintf(to, "<script type=\"application/json\" id=\"%s\">", id);
     /* '<' is in texts alone, where it may be written so. */
     for (size_t i = 0; made && i < bytes; i++)

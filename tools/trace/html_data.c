@@ -10,6 +10,7 @@
 #include "tools/trace/html.h"
 #include "tools/trace/json.h"
 #include "tools/trace/report.h"
+#include "tools/trace/text_file.h"
 
 #define XXH_INLINE_ALL
 #include "xxhash.h"
@@ -312,6 +313,20 @@ static void take_steps(struct data *data) {
 
 /* ---- the lists ---- */
 
+/* A name in a page has no more bytes: a trace may have thousands that are long. */
+enum { NAME_MOST = 4096 };
+
+static void put_name(struct cus_json *json, const char *key, const char *name) {
+    size_t bytes = strlen(name);
+    if (bytes <= NAME_MOST) {
+        cus_json_text(json, key, name);
+        return;
+    }
+    char text[NAME_MOST + 4];
+    snprintf(text, sizeof text, "%.*s...", NAME_MOST, name);
+    cus_json_text(json, key, text);
+}
+
 static void put_kinds(struct cus_json *json, const struct look *look) {
     const struct cst_trace *trace = look->trace;
     cus_json_open(json, "kinds", '[');
@@ -323,9 +338,9 @@ static void put_kinds(struct cus_json *json, const struct look *look) {
         }
         cus_json_open(json, NULL, '{');
         cus_json_integer(json, "op", kind->op);
-        cus_json_text(json, "name", names_of(look->names, i));
+        put_name(json, "name", names_of(look->names, i));
         if (strcmp(names_of(look->names, i), cst_string(trace, kind->name)) != 0)
-            cus_json_text(json, "symbol", cst_string(trace, kind->name));
+            put_name(json, "symbol", cst_string(trace, kind->name));
         cus_json_text(json, "file", cst_string(trace, kind->file));
         cus_json_integer(json, "elem", kind->elem);
         cus_json_integer(json, "form", kind->form);
@@ -368,7 +383,7 @@ bool html_data(FILE *to, const struct look *look) {
     data.outs = malloc((look->trace->n_events + 1) * sizeof *data.outs);
     data.failed = !data.outs;
     for (unsigned i = 0; i < LISTS; i++) {
-        *lists[i] = json_to(open_memstream(&data.json[i], &data.json_bytes[i]), CUS_JSON_SPACED);
+        *lists[i] = json_to(text_file_open(&data.json[i], &data.json_bytes[i]), CUS_JSON_SPACED);
         if (lists[i]->to)
             cus_json_open(lists[i], NULL, '[');
         data.failed |= !lists[i]->to;
@@ -383,7 +398,7 @@ bool html_data(FILE *to, const struct look *look) {
         if (!lists[i]->to)
             continue;
         cus_json_close(lists[i], ']');
-        data.failed |= fclose(lists[i]->to) != 0;
+        data.failed |= !text_file_close(lists[i]->to, &data.json[i]);
     }
     data.failed = data.failed || !html_json(to, "lists", put_lists, look, &data);
     put_columns(to, "op", op_ids, data.op, OPS);

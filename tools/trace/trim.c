@@ -19,6 +19,7 @@
 #include "tools/trace/budget.h"
 #include "tools/trace/facts.h"
 #include "tools/trace/progress.h"
+#include "tools/trace/text_file.h"
 
 enum { LEVEL = 3 };
 
@@ -371,16 +372,14 @@ static void put_option(void *to, const char *key, size_t key_bytes, const char *
 static char *filtered(const char *object, size_t bytes, facts_fn *put_it) {
     char *copy = strndup(object, bytes), *text = NULL;
     size_t n;
-    FILE *to = copy ? open_memstream(&text, &n) : NULL;
+    FILE *to = copy ? text_file_open(&text, &n) : NULL;
     if (to) {
         putc('{', to);
         facts_each(copy, put_it, to);
         putc('}', to);
     }
-    if (to && fclose(to) != 0) {
-        free(text);
-        text = NULL;
-    }
+    if (to)
+        text_file_close(to, &text);
     free(copy);
     return text;
 }

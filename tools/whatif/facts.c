@@ -10,6 +10,7 @@
 
 #include "shim/base/options.h"
 #include "shim/plan/step_read.h"
+#include "tools/trace/text_file.h"
 
 enum { DEPTH = 32, NAME = 256, TEXT = 16384 };
 
@@ -279,7 +280,7 @@ bool whatif_facts_not_taken(const struct cst_trace *trace, char *out, size_t byt
 char *whatif_facts_config(const struct cst_trace *trace, bool rules, bool *guessed) {
     char *text = NULL;
     size_t bytes;
-    struct writing w = {.to = open_memstream(&text, &bytes)};
+    struct writing w = {.to = text_file_open(&text, &bytes)};
     *guessed = false;
     if (!w.to)
         return NULL;
@@ -292,7 +293,7 @@ char *whatif_facts_config(const struct cst_trace *trace, bool rules, bool *guess
         *guessed = true;
         guess_rules(w.to, trace);
     }
-    if (fclose(w.to) != 0 || !found) {
+    if (!text_file_close(w.to, &text) || !found) {
         free(text);
         return NULL;
     }
