@@ -30,13 +30,22 @@ static ssize_t put(void *cookie, const char *from, size_t n) {
     return (ssize_t)n;
 }
 
+/* For ftell alone. */
+static int tell(void *cookie, off64_t *to, int from) {
+    const struct cookie *c = cookie;
+    if (from != SEEK_CUR || *to)
+        return -1;
+    *to = (off64_t)*c->bytes;
+    return 0;
+}
+
 static int done(void *cookie) {
     free(cookie);
     return 0;
 }
 
 FILE *text_file_open(char **text, size_t *bytes) {
-    const cookie_io_functions_t functions = {.write = put, .close = done};
+    const cookie_io_functions_t functions = {.write = put, .seek = tell, .close = done};
     struct cookie *cookie = malloc(sizeof *cookie);
     *text = calloc(1, 1);
     *bytes = 0;

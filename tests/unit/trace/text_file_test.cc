@@ -19,8 +19,12 @@ std::string Write(size_t lines, bool *whole) {
     size_t bytes = 0;
     FILE *file = text_file_open(&text, &bytes);
     EXPECT_NE(file, nullptr);
-    for (size_t i = 0; file && i < lines; i++)
+    for (size_t i = 0; file && i < lines; i++) {
+        if (i < 100) {
+            EXPECT_EQ(ftell(file), (long)(1024 * i));
+        }
         fprintf(file, "%s\n", line.c_str());
+    }
     *whole = file && text_file_close(file, &text);
     EXPECT_EQ(text != nullptr, *whole);
     std::string all = text ? text : "";
