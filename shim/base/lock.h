@@ -23,7 +23,7 @@
 enum cus_rank {
     CUS_RANK_NONE, /* not checked */
     CUS_RANK_STATS,
-    CUS_RANK_TURN,
+    CUS_RANK_REST,
     CUS_RANK_GATE,
     CUS_RANK_ENGINE,
     CUS_RANK_CONTEXT,

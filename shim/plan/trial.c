@@ -1,3 +1,8 @@
+/*
+ * Compares two ways of running by the pace of the program. shim/stream/rest.c calls these pure
+ * functions under its lock. Each pair of stretches counts once, so one that the host disturbed
+ * decides nothing.
+ */
 #include "shim/plan/trial.h"
 
 enum {
@@ -16,7 +21,6 @@ static void keep(struct cus_trial *trial, uint64_t ratio) {
     for (; at && trial->ratios[at - 1] > value; at--)
         trial->ratios[at] = trial->ratios[at - 1];
     trial->ratios[at] = value;
-    trial->faster += value > ONE;
 }
 
 uint32_t cus_trial_median(const struct cus_trial *trial) {
@@ -25,13 +29,15 @@ uint32_t cus_trial_median(const struct cus_trial *trial) {
 
 static enum cus_trial_says verdict(const struct cus_trial *trial) {
     bool gains = cus_trial_median(trial) >= ONE + GAIN;
-    uint32_t n = trial->n, slower = n - trial->faster;
+    uint32_t n = trial->n, slower = 0;
+    while (slower < n && trial->ratios[slower] <= ONE)
+        slower++;
     if (n >= EARLY && slower + 1 >= n)
         return CUS_TRIAL_A;
     if (n >= EARLY && !slower && gains)
         return CUS_TRIAL_B;
     if (n == CUS_TRIAL_PAIRS)
-        return trial->faster >= MOST_PAIRS && gains ? CUS_TRIAL_B : CUS_TRIAL_A;
+        return n - slower >= MOST_PAIRS && gains ? CUS_TRIAL_B : CUS_TRIAL_A;
     return trial->done >= CUS_TRIAL_MOST ? CUS_TRIAL_A : CUS_TRIAL_GOES_ON;
 }
 

@@ -29,7 +29,6 @@ struct cus_trial {
     uint64_t last_b;                  /* pace of the B behind it */
     uint32_t done;                    /* stretches of B, compared or not */
     uint32_t n;                       /* of these, compared */
-    uint32_t faster;                  /* of these, B was the faster way */
     uint32_t ratios[CUS_TRIAL_PAIRS]; /* pace of B by that of A, in millionths, in rising order */
 };
 

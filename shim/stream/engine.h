@@ -164,7 +164,7 @@ void cus_engine_suspend(bool on);
 void cus_engine_copying(bool begins);
 /* The program is about to wait for the GPU, or launches a graph of its own, by a call of this row.
  * Its pace is measured by this (rest.c). True: calls pass for a while, so nothing need be done for
- * them. Nothing is locked; may issue what is deferred. */
+ * them. No lock held. */
 bool cus_engine_tick(unsigned row);
 /* The calling thread waited `ns` for this stream (NULL: as for cus_engine_step_end), after
  * cus_engine_step_end. */

@@ -206,6 +206,13 @@ static bool gives_work(unsigned row) {
                                    strncmp(cus_api_rows[row].name, "cuEventRecord", 13) != 0);
 }
 
+/* A call that may give the stream work comes later. Meanwhile the stream may be joined to another
+ * one, and is no branch of that one since two threads use it (B20). */
+static void note_work_of(struct cus_engine *engine) {
+    cus_branch_note_user(engine, &cus_thread_self);
+    __atomic_add_fetch(&engine->calls, 1, __ATOMIC_SEQ_CST);
+}
+
 /* The call may give work to `named`, or to any stream if it is in no table or launches on streams
  * that are not looked up. */
 static void note_work(const struct cus_engine *named, unsigned row) {
@@ -213,25 +220,16 @@ static void note_work(const struct cus_engine *named, unsigned row) {
     uint32_t n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < n; i++)
         if (any || (cus_process.engines[i] == named && gives_work(row)))
-            __atomic_add_fetch(&cus_process.engines[i]->calls, 1, __ATOMIC_SEQ_CST);
-}
-
-/* The call may give the stream work. The call itself comes later: meanwhile the stream may be
- * joined to another one, and is no branch of that one since two threads use it (B20). */
-static void note_work_of(struct cus_engine *engine, unsigned row) {
-    if (!gives_work(row))
-        return;
-    cus_branch_note_user(engine, &cus_thread_self);
-    __atomic_add_fetch(&engine->calls, 1, __ATOMIC_SEQ_CST);
+            note_work_of(cus_process.engines[i]);
 }
 
 /* Nothing is deferred, so nothing is issued. */
 static void note_stream(const struct cus_stream_ref *stream, unsigned row) {
     CUcontext current = current_context();
     struct cus_engine *engine = peek(stream, current);
-    if (engine)
-        note_work_of(engine, row);
-    else if (begins_work(row))
+    if (engine && gives_work(row))
+        note_work_of(engine);
+    else if (!engine && begins_work(row))
         cus_room_begins(*stream, current);
 }
 
@@ -246,7 +244,8 @@ static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum
         flush_all(NULL, cus_ref_is_per_thread(*stream), row, reason);
         return;
     }
-    note_work_of(engine, row);
+    if (gives_work(row))
+        note_work_of(engine);
     cus_flush_branch(engine, row);
     flush_named(engine, row, reason);
     if (!CUS_HAZARD(B4))

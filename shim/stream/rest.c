@@ -49,7 +49,7 @@ static struct {
     bool paused;       /* none came for half a stretch */
 } seen __attribute__((aligned(CUS_LINE)));
 
-static struct cus_lock turn = CUS_LOCK_OF(CUS_RANK_TURN);
+static struct cus_lock turn = CUS_LOCK_OF(CUS_RANK_REST);
 /* Guarded by `turn`. */
 static struct {
     enum {
@@ -65,7 +65,7 @@ static struct {
     struct cus_trial trial;
     bool for_long; /* BEGINS: no stretch of the trial, but what it led to */
     uint64_t pause_ns, rest_ns;
-} now_ __attribute__((aligned(CUS_LINE)));
+} rest __attribute__((aligned(CUS_LINE)));
 
 void cus_rest_start(void) {
     may_rest = CUS_PAYS(REST) && CUS_HAZARD(F15) && cus_options()->demote;
@@ -74,9 +74,9 @@ void cus_rest_start(void) {
     every = value ? strtoull(value, NULL, 10) : 0;
 #endif
     memset(&seen, 0, sizeof seen);
-    memset(&now_, 0, sizeof now_);
-    now_.pause_ns = pause_least;
-    now_.rest_ns = rest_least;
+    memset(&rest, 0, sizeof rest);
+    rest.pause_ns = pause_least;
+    rest.rest_ns = rest_least;
 }
 
 void cus_rest_drop(void) {
@@ -198,10 +198,10 @@ static uint64_t since(uint64_t now, uint64_t before) {
 }
 
 static void begin_stretch(uint64_t now, unsigned row, uint64_t length_ns) {
-    now_.row = row;
-    now_.began_ns = now;
-    now_.ticks = __atomic_load_n(&seen.ticks, __ATOMIC_RELAXED);
-    now_.account = account();
+    rest.row = row;
+    rest.began_ns = now;
+    rest.ticks = __atomic_load_n(&seen.ticks, __ATOMIC_RELAXED);
+    rest.account = account();
     __atomic_store_n(&seen.paused, false, __ATOMIC_RELAXED);
     __atomic_store_n(&seen.until_ns, now + length_ns, __ATOMIC_RELAXED);
 }
@@ -209,57 +209,57 @@ static void begin_stretch(uint64_t now, unsigned row, uint64_t length_ns) {
 static void look_again(uint64_t now, unsigned row, uint64_t pause_ns) {
     if (cus_rests())
         cus_rest_end();
-    now_.phase = LOOKS;
+    rest.phase = LOOKS;
     begin_stretch(now, row, pause_ns);
 }
 
 static void try_on(uint64_t now, unsigned row) {
-    now_.phase = TRIES;
+    rest.phase = TRIES;
     begin_stretch(now, row, stretch_ns);
 }
 
 static bool is_worth_a_trial(uint64_t ns, uint64_t came) {
     struct cus_account now = account();
-    uint64_t ops = since(now.ops, now_.account.ops);
-    uint64_t in_graphs = since(now.in_graphs, now_.account.in_graphs);
-    uint64_t known = in_graphs + since(now.warm_ops, now_.account.warm_ops) +
-                     since(now.new_ops, now_.account.new_ops) + since(now.cut, now_.account.cut);
+    uint64_t ops = since(now.ops, rest.account.ops);
+    uint64_t in_graphs = since(now.in_graphs, rest.account.in_graphs);
+    uint64_t known = in_graphs + since(now.warm_ops, rest.account.warm_ops) +
+                     since(now.new_ops, rest.account.new_ops) + since(now.cut, rest.account.cut);
     return came * stretch_ns >= TICKS * ns && in_graphs * CUS_COST_LAUNCH * SAVED_PART <= ns &&
-           !since(now.built, now_.account.built) && since(ops, known) * LEARNED_PART <= ops;
+           !since(now.built, rest.account.built) && since(ops, known) * LEARNED_PART <= ops;
 }
 
 static void rest_for_long(uint64_t now, unsigned row) {
     cus_fallback(CUS_FALLBACK_RESTED);
-    uint32_t median = cus_trial_median(&now_.trial);
+    uint32_t median = cus_trial_median(&rest.trial);
     cus_log(CUS_INFO, "stream",
             "the program is faster by %u.%u %% without graphs: calls pass for %u s",
-            median / 10000 - 100, median / 1000 % 10, (unsigned)(now_.rest_ns / SECONDS(1)));
-    now_.phase = RESTS;
-    now_.pause_ns = pause_least;
-    begin_stretch(now, row, now_.rest_ns);
-    now_.rest_ns = now_.rest_ns * 2 < rest_most ? now_.rest_ns * 2 : rest_most;
+            median / 10000 - 100, median / 1000 % 10, (unsigned)(rest.rest_ns / SECONDS(1)));
+    rest.phase = RESTS;
+    rest.pause_ns = pause_least;
+    begin_stretch(now, row, rest.rest_ns);
+    rest.rest_ns = rest.rest_ns * 2 < rest_most ? rest.rest_ns * 2 : rest_most;
 }
 
 /* While it cannot begin, each tick tries again, for the time of a stretch. */
 static void begin_rest(uint64_t now, unsigned row) {
     if (cus_rest_begin()) {
-        if (now_.for_long)
+        if (rest.for_long)
             rest_for_long(now, row);
         else
             try_on(now, row);
-    } else if (now < now_.began_ns + stretch_ns) {
+    } else if (now < rest.began_ns + stretch_ns) {
         __atomic_store_n(&seen.until_ns, now, __ATOMIC_RELAXED);
-    } else if (now_.for_long) {
+    } else if (rest.for_long) {
         look_again(now, row, look_ns);
     } else {
-        cus_trial_skip(&now_.trial);
+        cus_trial_skip(&rest.trial);
         try_on(now, row);
     }
 }
 
 static void want_rest(uint64_t now, unsigned row, bool for_long) {
-    now_.phase = BEGINS;
-    now_.for_long = for_long;
+    rest.phase = BEGINS;
+    rest.for_long = for_long;
     begin_stretch(now, row, 0);
     begin_rest(now, row);
 }
@@ -268,19 +268,19 @@ static enum cus_trial_says judge(uint64_t ns, uint64_t came) {
     bool paused = __atomic_load_n(&seen.paused, __ATOMIC_RELAXED);
     if (came < TICKS && !paused)
         return CUS_TRIAL_A;
-    bool built = !cus_rests() && since(account().built, now_.account.built);
-    return cus_trial_add(&now_.trial, came, ns, !paused && !built);
+    bool built = !cus_rests() && since(account().built, rest.account.built);
+    return cus_trial_add(&rest.trial, came, ns, !paused && !built);
 }
 
 static void stretch_ended(uint64_t now, unsigned row, uint64_t came) {
-    switch (judge(now - now_.began_ns, came)) {
+    switch (judge(now - rest.began_ns, came)) {
     case CUS_TRIAL_B:
         want_rest(now, row, true);
         break;
     case CUS_TRIAL_A:
-        look_again(now, row, now_.pause_ns);
-        now_.pause_ns = now_.pause_ns * 2 < pause_most ? now_.pause_ns * 2 : pause_most;
-        now_.rest_ns = rest_least;
+        look_again(now, row, rest.pause_ns);
+        rest.pause_ns = rest.pause_ns * 2 < pause_most ? rest.pause_ns * 2 : pause_most;
+        rest.rest_ns = rest_least;
         break;
     default:
         if (cus_rests()) {
@@ -293,8 +293,8 @@ static void stretch_ended(uint64_t now, unsigned row, uint64_t came) {
 }
 
 static void turn_over(uint64_t now, unsigned row) {
-    uint64_t came = __atomic_load_n(&seen.ticks, __ATOMIC_RELAXED) - now_.ticks;
-    switch (now_.phase) {
+    uint64_t came = __atomic_load_n(&seen.ticks, __ATOMIC_RELAXED) - rest.ticks;
+    switch (rest.phase) {
     case TRIES:
         stretch_ended(now, row, came);
         break;
@@ -303,12 +303,12 @@ static void turn_over(uint64_t now, unsigned row) {
         break;
     case RESTS:
         cus_rest_end();
-        now_.trial = (struct cus_trial){0};
+        rest.trial = (struct cus_trial){0};
         try_on(now, row);
         break;
     default:
-        if (now_.began_ns && is_worth_a_trial(now - now_.began_ns, came)) {
-            now_.trial = (struct cus_trial){0};
+        if (rest.began_ns && is_worth_a_trial(now - rest.began_ns, came)) {
+            rest.trial = (struct cus_trial){0};
             try_on(now, row);
         } else {
             look_again(now, row, look_ns);
@@ -319,7 +319,7 @@ static void turn_over(uint64_t now, unsigned row) {
 void cus_rest_op(struct cus_engine *engine) {
     uint64_t now = cus_clock_ns(), until = __atomic_load_n(&seen.until_ns, __ATOMIC_RELAXED);
     if (until && now > until + look_ns && cus_lock_try(&turn)) {
-        look_again(now, now_.row, look_ns);
+        look_again(now, rest.row, look_ns);
         cus_lock_give(&turn);
     }
     if (cus_rests())
@@ -351,7 +351,7 @@ bool cus_engine_tick(unsigned row) {
     uint64_t until = __atomic_load_n(&seen.until_ns, __ATOMIC_RELAXED);
     if (now >= until && cus_lock_try(&turn)) {
         if (until == __atomic_load_n(&seen.until_ns, __ATOMIC_RELAXED) &&
-            (row == now_.row || now >= until + stretch_ns))
+            (row == rest.row || now >= until + stretch_ns))
             turn_over(now, row);
         cus_lock_give(&turn);
     }

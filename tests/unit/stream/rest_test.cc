@@ -220,6 +220,18 @@ TEST_F(Resting, ACallOfAnotherThreadOnItsWay) {
     EXPECT_TRUE(Has(At(side_, 2)));
 }
 
+// And of a call that no table knows: it may give any stream work.
+TEST_F(Resting, AnUnknownCallOfAnotherThreadOnItsWay) {
+    LearnAndPay();
+    Elsewhere([&] { cus_engine_flush(CUS_SCOPE_P, nullptr, CUS_CAUSE_UNKNOWN_API); });
+    Step();
+    fake::RealWait(side_, fake::Event(9), 0); // stands for the real call
+    Clear();
+    First();
+    EXPECT_TRUE(Has(Waited(side_, 0)));
+    EXPECT_TRUE(Has(At(side_, 2)));
+}
+
 TEST_F(Resting, AWaitIsLookedAtWhereThereIsNoRest) {
     cus_wait wait = {{side_, CUS_ABI_LEGACY}, fake::Event(9), nullptr, 0};
     EXPECT_FALSE(cus_engine_wait_passes(&wait));
@@ -348,6 +360,15 @@ TEST_F(Pace, ARestBeginsAtTheFirstTickThatMayBeginOne) {
     Start({});
     int ticks = 0;
     EXPECT_GT(Share(8, 950000, kMs, [&] { cus_engine_profiling(++ticks % 8); }), 0.4);
+}
+
+// A trial whose rests cannot begin ends: what would be tried at each tick costs time, too.
+TEST_F(Pace, ATrialThatCannotRestEnds) {
+    cus_engine_profiling(true);
+    Share(50, 950000, kMs, Nothing);
+    cus_engine_profiling(false);
+    EXPECT_EQ(Share(1, 950000, kMs, Nothing), 0) << "the next one comes later";
+    EXPECT_GT(Share(60, 950000, kMs, Nothing), 0.2) << "but it comes";
 }
 
 // Whatever its pace: what a trial would cost is more than the hooks do.
