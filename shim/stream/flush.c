@@ -181,6 +181,10 @@ static CUcontext current_context(void) {
     return cus_process.driver->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
+static CUcontext handle_of(const struct cus_context *context) {
+    return __atomic_load_n(&context->handle, __ATOMIC_RELAXED);
+}
+
 static struct cus_engine *peek(const struct cus_stream_ref *stream, CUcontext current) {
     return cus_streams_peek(&cus_thread_self, *stream, current);
 }
@@ -233,15 +237,31 @@ static void note_stream(const struct cus_stream_ref *stream, unsigned row) {
         cus_room_begins(*stream, current);
 }
 
-/* Flushes the named stream and what legacy ordering ties to it. A per-thread stream, or a stream
- * without an op so far, has no engine; what could be tied to it is flushed all the same. */
+/* For a call on a stream without an engine: one on which nothing is deferred. Flushes what this
+ * thread defers and what legacy ordering may tie to the stream, and no other stream: its queue may
+ * be full until this thread goes on (F2). */
+static void flush_ties_of(const struct cus_stream_ref *stream, CUcontext current, unsigned row,
+                          enum cus_break reason) {
+    struct cus_thread *thread = &cus_thread_self;
+    struct cus_walk walk = {.n = __atomic_load_n(&cus_process.n_engines, __ATOMIC_ACQUIRE)};
+    bool legacy = cus_ref_is_legacy(*stream);
+    if (thread->pending) {
+        flush_for_call(thread->pending, row, reason);
+        cus_thread_pends(thread, NULL);
+    }
+    for (struct cus_engine *engine; CUS_HAZARD(B4) && (engine = cus_walk_pending(&walk));)
+        if (legacy ? engine->blocking && handle_of(engine->context) == current : engine->legacy)
+            flush_for_call(engine, row, reason);
+}
+
+/* Flushes the named stream and what legacy ordering ties to it. */
 static void flush_stream(const struct cus_stream_ref *stream, unsigned row, enum cus_break reason) {
     CUcontext current = current_context();
     struct cus_engine *engine = peek(stream, current);
     if (!engine) {
         if (begins_work(row))
             cus_room_begins(*stream, current);
-        flush_all(NULL, cus_ref_is_per_thread(*stream), row, reason);
+        flush_ties_of(stream, current, row, reason);
         return;
     }
     if (gives_work(row))

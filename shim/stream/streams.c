@@ -171,7 +171,7 @@ struct cus_engine *cus_streams_peek(const struct cus_thread *thread, struct cus_
                                     CUcontext context) {
     if (cus_streams_found(thread, ref, context))
         return thread->none ? thread->elsewhere : thread->cached_engine;
-    if (!context || cus_ref_is_per_thread(ref))
+    if (cus_ref_is_per_thread(ref) || (!context && cus_ref_is_legacy(ref)))
         return NULL;
     cus_lock_take(&cus_registry_lock);
     const struct cus_stream_entry *entry = cus_streams_find(context, cus_ref_handle(ref));

@@ -1,6 +1,7 @@
 // Promise: with a driver that logs everything, ops are issued in program order within a stream and,
 // for one thread, across streams. Errors come from the call that they belong to. If any graph call
 // fails, each op still runs once.
+#include "shim/api/api.h"
 #include "tests/unit/stream/engine.h"
 
 #include <gtest/gtest.h>
@@ -152,6 +153,54 @@ TEST_F(Engine, SyncByAnotherThreadEndsNoStep) {
     EXPECT_EQ(Counters().steps, steps);
     Sync();
     EXPECT_EQ(Counters().steps, steps + 1);
+}
+
+// Its thread may be the one for which a full queue of the other stream waits.
+TEST_F(Engine, ACallOnAStreamThatDefersNothingReachesNoStreamOfAnotherThread) {
+    cus_stream_ref none = {fake::MakeStream(CU_STREAM_NON_BLOCKING), CUS_ABI_LEGACY};
+    cus_stream_ref per_thread = {CU_STREAM_PER_THREAD, CUS_ABI_LEGACY};
+    stream_ = fake::MakeStream(CU_STREAM_DEFAULT);
+    Teach(stream_);
+    Launch(functions_[0], 100, 0);
+    for (cus_stream_ref stream : {none, per_thread})
+        for (const char *name :
+             {"cuStreamSynchronize", "cuStreamQuery", "cuMemcpyAsync", "cuEventRecord"})
+            std::thread([&] {
+                unsigned row = cus_api_find(name);
+                cus_engine_flush((cus_scope)cus_api_rows[row].scope, &stream, row);
+            }).join();
+    std::thread([] {
+        driver().table.cuCtxPushCurrent_v2((CUcontext)0x99000);
+        fake::Sync(CU_STREAM_LEGACY);
+    }).join();
+    EXPECT_TRUE(driver().journal.empty()) << "each context has its own legacy stream";
+    std::thread([] { fake::Sync(CU_STREAM_LEGACY); }).join();
+    EXPECT_EQ(driver().journal.size(), 1u)
+        << "the legacy stream waits for blocking ones, seen or not";
+}
+
+TEST_F(Engine, ACallOnAStreamThatDefersNothingComesBehindTheLegacyOneAndItsThread) {
+    cus_stream_ref none = {fake::MakeStream(CU_STREAM_DEFAULT), CUS_ABI_LEGACY};
+    Teach(CU_STREAM_LEGACY);
+    Teach(stream_);
+    fake::Launch(CU_STREAM_LEGACY, functions_[0], 100, 0);
+    std::thread([&] { cus_engine_flush(CUS_SCOPE_S, &none, 5); }).join();
+    EXPECT_EQ(driver().journal.size(), 1u);
+    Launch(functions_[0], 100, 0);
+    EXPECT_EQ(driver().journal.size(), 1u);
+    cus_engine_flush(CUS_SCOPE_S, &none, 5);
+    EXPECT_EQ(driver().journal.size(), 2u);
+}
+
+TEST_F(Engine, AStreamIsKnownWhereNoContextIsCurrent) {
+    Teach(stream_);
+    Launch(functions_[0], 100, 0);
+    std::thread([&] {
+        CUcontext was;
+        driver().table.cuCtxPopCurrent_v2(&was);
+        fake::Sync(stream_);
+    }).join();
+    EXPECT_EQ(driver().journal.size(), 1u);
 }
 
 TEST_F(Engine, PrivateStreamIsNotTiedToTheLegacyOne) {
