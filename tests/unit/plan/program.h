@@ -186,6 +186,14 @@ class Program {
             EXPECT_EQ(cus_plan_next_dirty(&plan, 0), n);
         }
         patched += n_differ;
+        if (refuse) {
+            refuse = false;
+            for (uint32_t i = 0; i < n; i++)
+                Journal(i);
+            eager += n;
+            cus_plan_end(&plan, {CUS_ENDED_REFUSED, CUS_CUT_OTHER, variant});
+            return;
+        }
         // What the graph holds is what runs: a node that was not patched shows up in the journal.
         for (const std::string &text : variant->exec->ops)
             issued.push_back(text);
@@ -198,6 +206,7 @@ class Program {
     cus_plan plan;
     bool hot = false; // an op in the midst of a segment is met as on the hot path
     bool may_begin = true;
+    bool refuse = false; // the driver refuses the next launch of a graph
     bool aside = false;        // another thread patches
     uint32_t memory_epoch = 0; // moves when memory may have gone
     bool later = false;        // no further exec may be built in this step
