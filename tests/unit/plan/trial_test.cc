@@ -56,6 +56,22 @@ TEST(Trial, AGainBelowAHundredthIsNone) {
     EXPECT_EQ(run.trial.n, (uint32_t)CUS_TRIAL_PAIRS) << "it was not certain before";
 }
 
+// A process that was stopped for a quarter of an hour, or for longer.
+TEST(Trial, AStretchOfHoursIsComparedWithinBounds) {
+    for (uint64_t ns : {1000000000000ull, 2000000000000ull}) {
+        cus_trial trial = {};
+        EXPECT_EQ(cus_trial_add(&trial, 1, ns, true), CUS_TRIAL_GOES_ON);
+        EXPECT_EQ(cus_trial_add(&trial, 10000, kStretch, true), CUS_TRIAL_GOES_ON);
+        EXPECT_EQ(cus_trial_add(&trial, 1, ns, true), CUS_TRIAL_GOES_ON);
+        if (ns == 1000000000000ull) {
+            ASSERT_EQ(trial.n, 1u);
+            EXPECT_EQ(trial.ratios[0], UINT32_MAX);
+        } else {
+            EXPECT_EQ(trial.n, 0u) << "its pace is nothing";
+        }
+    }
+}
+
 TEST(Trial, ADriftIsNoGain) {
     // From stretch to stretch by a hundredth: each A behind a B is faster still.
     EXPECT_EQ(Decide([](int i) { return 10000 * (1 + 0.01 * i); }).says, CUS_TRIAL_A);
