@@ -245,6 +245,14 @@ void cusim_gate_copy(struct cusim_ctx *ctx, struct cusim_timeline *tl, uint64_t 
 
 /* ---- work: a stream operation or a graph node as immutable data ---- */
 
+/* When the event of a record fires; with CUSIM_ORDER=weak alone before the kernel ahead has ended.
+ */
+enum cusim_fires {
+    CUSIM_FIRES_BEHIND,     /* behind all that is ahead */
+    CUSIM_FIRES_AT_TRIGGER, /* once the kernel ahead has triggered */
+    CUSIM_FIRES_AT_START    /* once its last block has begun */
+};
+
 enum cusim_work_type {
     CUSIM_WORK_KERNEL,
     CUSIM_WORK_MEMSET,
@@ -317,6 +325,7 @@ struct cusim_work {
             struct cusim_event *event; /* for graph nodes: looked up again at each launch */
             uint64_t id;
             unsigned flags;
+            enum cusim_fires fires;
         } event;
         struct {
             CUdeviceptr address;
@@ -356,6 +365,8 @@ struct cusim_grid {
     unsigned *passed;        /* counts grids that began early, when they end or wait */
     unsigned behind;         /* how many grids that it depends on have not ended */
     bool early;              /* it began early, and neither ended nor waited */
+    bool tells_start;        /* somebody wants to know when its last block begins */
+    bool started;            /* it has begun */
     bool triggered;
     bool (*trigger)(struct cusim_grid *); /* with the lock: lets dependents begin, if any */
 };
@@ -384,7 +395,7 @@ struct cusim_op {
     struct cusim_mark *mark;     /* of a record */
     struct cusim_graph_run *run; /* of a graph launch */
     CUresult late;               /* a fault: the error that ends the context after this operation */
-    bool overlaps;               /* may begin once the kernel before it has triggered */
+    bool overlaps;               /* may begin before the kernel before it has ended */
     bool finished;               /* also while an operation before it is not */
     struct cusim_grid grid;
     unsigned n_deps, cap_deps;
@@ -464,7 +475,7 @@ struct cusim_event {
     unsigned n_frontier;
 };
 
-CUresult cusim_event_record(CUevent handle, struct cusim_stream *stream);
+CUresult cusim_event_record(CUevent handle, struct cusim_stream *stream, enum cusim_fires fires);
 
 /* ---- modules, libraries, functions ---- */
 

@@ -57,7 +57,8 @@ static CUresult event_get(CUevent handle, struct cusim_event **event) {
     return (*event)->ctx->error;
 }
 
-static CUresult record_in(CUevent handle, struct cusim_stream *s, unsigned flags) {
+static CUresult record_in(CUevent handle, struct cusim_stream *s, unsigned flags,
+                          enum cusim_fires fires) {
     struct cusim_event *event;
     CUresult result = event_get(handle, &event);
     if (result != CUDA_SUCCESS)
@@ -71,15 +72,22 @@ static CUresult record_in(CUevent handle, struct cusim_stream *s, unsigned flags
     cusim_event_forget_capture(event);
     struct cusim_work *work = cusim_work_new(CUSIM_WORK_RECORD, s->ctx);
     work->event.id = event->raw;
+    work->event.fires = fires;
     struct cusim_op *op = cusim_enqueue(s, work);
-    op->mark = cusim_mark_new(s->tl, op->seq);
+    if (fires == CUSIM_FIRES_BEHIND) {
+        op->mark = cusim_mark_new(s->tl, op->seq);
+    } else {
+        struct cusim_timeline *tl = cusim_timeline_new(); /* the kernel may end later */
+        op->mark = cusim_mark_new(tl, 1);
+        cusim_timeline_unref(tl);
+    }
     cusim_mark_unref(event->last);
     event->last = cusim_mark_ref(op->mark);
     return CUDA_SUCCESS;
 }
 
-CUresult cusim_event_record(CUevent handle, struct cusim_stream *stream) {
-    return record_in(handle, stream, 0);
+CUresult cusim_event_record(CUevent handle, struct cusim_stream *stream, enum cusim_fires fires) {
+    return record_in(handle, stream, 0, fires);
 }
 
 static CUresult record(bool ptsz, CUevent handle, CUstream stream, unsigned flags) {
@@ -89,7 +97,7 @@ static CUresult record(bool ptsz, CUevent handle, CUstream stream, unsigned flag
     if (result ==
         CUDA_SUCCESS) /* a wait for room gives the lock back, so the event is looked up again */
         result = cusim_stream_get_for_work(stream, ptsz, &s);
-    return result == CUDA_SUCCESS ? record_in(handle, s, flags) : result;
+    return result == CUDA_SUCCESS ? record_in(handle, s, flags, CUSIM_FIRES_BEHIND) : result;
 }
 
 CUSIM_TWIN_LOCKED(cuEventRecord, _ptsz, (CUevent event, CUstream stream), (event, stream)) {

@@ -166,13 +166,16 @@ static CUresult launch(bool ptsz, CUstream handle, struct cusim_launch *l) {
     if (result == CUDA_SUCCESS)
         result = cusim_submit(s, work);
     for (unsigned i = 0; result == CUDA_SUCCESS && i < l->n_attrs; i++) {
-        CUevent event = NULL; /* triggered at the latest when the kernel ends */
-        if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+        CUevent event = NULL; /* fires at the latest when the kernel ends */
+        enum cusim_fires fires = CUSIM_FIRES_AT_TRIGGER;
+        if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) {
             event = l->attrs[i].value.programmaticEvent.event;
-        else if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+        } else if (l->attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) {
             event = l->attrs[i].value.launchCompletionEvent.event;
+            fires = CUSIM_FIRES_AT_START;
+        }
         if (event)
-            result = cusim_event_record(event, s);
+            result = cusim_event_record(event, s, fires);
     }
     return result;
 }

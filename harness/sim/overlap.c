@@ -34,6 +34,28 @@ static size_t common_divisor(size_t a, size_t b) {
     return a;
 }
 
+/* Lets a dependent go ahead, for 2 ms at most: nobody may rely on that. */
+static void linger(const struct cusim_grid *grid, unsigned passed) {
+    for (int i = 0; i < 40; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        cusim_lock();
+        bool over = *grid->passed != passed;
+        cusim_unlock();
+        if (over)
+            return;
+    }
+}
+
+static void start(struct cusim_grid *grid) {
+    cusim_lock();
+    grid->started = true;
+    pthread_cond_broadcast(grid->changed);
+    unsigned passed = *grid->passed;
+    cusim_unlock();
+    if (choose(2))
+        linger(grid, passed);
+}
+
 /* The i-th block is first + i * step modulo n; each block comes once, as step and n have no common
  * divisor. */
 static size_t next_block(size_t i, size_t n) {
@@ -45,6 +67,8 @@ static size_t next_block(size_t i, size_t n) {
         blocks.pause = 1 + choose(2 * n); /* every second grid pauses once */
     }
     blocks.last = i + 1 == n;
+    if (blocks.last && grid_now && grid_now->tells_start)
+        start(grid_now);
     if (i > 0 && i == blocks.pause)
         cusim_delay();
     return (size_t)(((unsigned __int128)i * blocks.step + blocks.first) % n);
@@ -58,18 +82,6 @@ void cusim_grid_enter(struct cusim_grid *grid) {
 void cusim_grid_passed(struct cusim_grid *grid) {
     *grid->passed += grid->early;
     grid->early = false;
-}
-
-/* Lets a dependent go ahead, for 2 ms at most: nobody may rely on that. */
-static void linger(const struct cusim_grid *grid, unsigned passed) {
-    for (int i = 0; i < 40; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-        cusim_lock();
-        bool over = *grid->passed != passed;
-        cusim_unlock();
-        if (over)
-            return;
-    }
 }
 
 /* Counts once all other blocks have ended: they run one after another. */

@@ -110,8 +110,13 @@ static void stream_free(struct cusim_stream *stream) {
 
 /* All before it have finished, or it overlaps with the kernel before it. */
 static bool may_begin(const struct cusim_stream *stream, const struct cusim_op *op) {
-    return op == stream->head ||
-           (op->overlaps && (stream->before->grid.triggered || stream->before->finished));
+    if (op == stream->head)
+        return true;
+    const struct cusim_op *before = stream->before;
+    bool at_start =
+        op->work->type == CUSIM_WORK_RECORD && op->work->event.fires == CUSIM_FIRES_AT_START;
+    return op->overlaps &&
+           (before->finished || (at_start ? before->grid.started : before->grid.triggered));
 }
 
 static bool trigger(struct cusim_grid *grid) {
@@ -122,8 +127,10 @@ static bool trigger(struct cusim_grid *grid) {
 }
 
 static void begin(struct cusim_stream *stream, struct cusim_op *op) {
-    op->grid.early = op != stream->head && !stream->before->finished;
-    op->grid.behind = op->grid.early;
+    bool early = op != stream->head && !stream->before->finished;
+    op->grid.behind = early;
+    /* When an event fires early, the kernel goes on later: who waits for the event may begin. */
+    op->grid.early = early && op->work->type != CUSIM_WORK_RECORD;
     stream->fresh = op->next;
     stream->before = op;
 }
@@ -131,6 +138,8 @@ static void begin(struct cusim_stream *stream, struct cusim_op *op) {
 /* The timeline advances over all that finished in a row. */
 static void finish(struct cusim_stream *stream, struct cusim_op *op) {
     op->finished = true;
+    if (op->mark && op->mark->tl != stream->tl)
+        cusim_timeline_advance(op->mark->tl, op->mark->target);
     cusim_grid_passed(&op->grid);
     if (op->next)
         op->next->grid.behind = 0;
@@ -235,6 +244,21 @@ void cusim_thread_start(void *(*run)(void *), void *argument) {
         abort(); /* without a thread for the work nothing later could be right */
 }
 
+/* Is there an event that fires once the kernel's last block has begun? */
+static bool names_event(const struct cusim_work_kernel *kernel) {
+    for (unsigned i = 0; i < kernel->n_attrs; i++)
+        if (kernel->attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+            return true;
+    return false;
+}
+
+static bool overlaps(const struct cusim_stream *stream, const struct cusim_work *work) {
+    bool early = work->type == CUSIM_WORK_RECORD ? work->event.fires != CUSIM_FIRES_BEHIND
+                                                 : cusim_work_overlaps(work);
+    return early && cusim.options.weak && stream->tail &&
+           stream->tail->work->type == CUSIM_WORK_KERNEL;
+}
+
 struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *work) {
     struct cusim_op *op = calloc(1, sizeof *op);
     op->deps = op->inline_deps;
@@ -253,8 +277,8 @@ struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *w
     join_connection(stream, op);
     op->grid = (struct cusim_grid){
         .changed = &stream->work_cond, .passed = &stream->passed, .trigger = trigger};
-    op->overlaps = cusim.options.weak && stream->tail &&
-                   stream->tail->work->type == CUSIM_WORK_KERNEL && cusim_work_overlaps(work);
+    op->overlaps = overlaps(stream, work);
+    op->grid.tells_start = work->type == CUSIM_WORK_KERNEL && names_event(&work->kernel);
     if (!stream->fresh) {
         stream->fresh = op;
         stream->before = stream->tail;

@@ -97,6 +97,10 @@ class Weak : public Sim {
         CUlaunchAttribute attribute{};
         attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attribute.value.programmaticStreamSerializationAllowed = programmatic;
+        return Launch(name, s, params, attribute, blocks);
+    }
+    CUresult Launch(const char *name, CUstream s, std::vector<void *> params,
+                    CUlaunchAttribute attribute, unsigned blocks) {
         CUlaunchConfig config{};
         config.gridDimX = blocks;
         config.gridDimY = config.gridDimZ = 1;
@@ -170,6 +174,43 @@ class Weak : public Sim {
         return exec;
     }
 };
+
+// A launch that names an event, and a copy on a stream that waits for the event: how often is it 0?
+TEST_F(Weak, AnEventOfALaunchMayFireBeforeTheKernelHasWritten) {
+    CUstream a = Stream(), b = Stream();
+    CUdeviceptr p = Alloc(4 * kBlocks), q = Alloc(4);
+    CUevent event;
+    ASSERT_EQ(CUDA_SUCCESS, cuEventCreate(&event, 0));
+    auto stale = [&](const char *name, CUlaunchAttributeID id) {
+        int n = 0, one = 1;
+        for (int i = 0; i < kRounds; i++) {
+            EXPECT_EQ(CUDA_SUCCESS, Write(p, 0, a));
+            CUlaunchAttribute attribute{};
+            attribute.id = id;
+            if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+                attribute.value.programmaticEvent.event = event;
+            else
+                attribute.value.launchCompletionEvent.event = event;
+            EXPECT_EQ(CUDA_SUCCESS, Launch(name, a, {&p, &one}, attribute, 1));
+            if (id == CU_LAUNCH_ATTRIBUTE_IGNORE) {
+                EXPECT_EQ(CUDA_SUCCESS, cuEventRecord(event, a));
+            }
+            EXPECT_EQ(CUDA_SUCCESS, cuStreamWaitEvent(b, event, 0));
+            EXPECT_EQ(CUDA_SUCCESS, Copy(q, p, b));
+            EXPECT_EQ(CUDA_SUCCESS, cuStreamSynchronize(b));
+            EXPECT_EQ(CUDA_SUCCESS, cuEventQuery(event));
+            n += Read(q) == 0;
+            EXPECT_EQ(CUDA_SUCCESS, cuStreamSynchronize(a));
+            EXPECT_EQ(1, Read(p));
+        }
+        return n;
+    };
+    EXPECT_GT(stale("overtaken", CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT), 0);
+    EXPECT_EQ(stale("overtaken", CU_LAUNCH_ATTRIBUTE_IGNORE), 0);
+    EXPECT_EQ(stale("add_blocks", CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT), 0) << "no trigger";
+    EXPECT_GT(stale("add_blocks", CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT), 0);
+    EXPECT_EQ(CUDA_SUCCESS, cuEventDestroy(event));
+}
 
 TEST_F(Weak, AProgrammaticLaunchThatDoesNotWaitReadsStaleBytes) {
     ASSERT_EQ(0, kSet);
