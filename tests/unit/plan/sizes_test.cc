@@ -405,6 +405,40 @@ TEST(Sizes, SlowHostThatWaitsForTheGpuGetsSmallSegments) {
     EXPECT_EQ(Largest(SegmentsWithWaits(program, 7000, 300, 4, [](unsigned) { return 0; })), 64u);
 }
 
+TEST(Sizes, TheFirstSegmentsAreSmallWhereTheHostWaitedBefore) {
+    Program program({30, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
+    auto waits = [](unsigned) { return kIssuing; };
+    EXPECT_TRUE(SegmentsWithWaits(program, 7000, 300, 20, waits).empty());
+    EXPECT_TRUE(program.plan.late);
+    Sizes segments = SegmentsWithWaits(program, 7000, 300, 20, waits);
+    EXPECT_EQ(std::accumulate(segments.begin(), segments.end(), 0u), 300u);
+    EXPECT_LT(Largest(segments), 16u);
+}
+
+TEST(Sizes, WaitsBeforeThereAreSegmentsAreNoRoundOfFormingAnew) {
+    Program program({30, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
+    auto waits = [](unsigned) { return kIssuing; };
+    EXPECT_TRUE(SegmentsWithWaits(program, 7000, 300, 10, waits).empty());
+    EXPECT_TRUE(program.plan.late);
+    auto none = [](unsigned) { return 0; };
+    EXPECT_EQ(Largest(SegmentsWithWaits(program, 7000, 300, 40, none)), 64u);
+    EXPECT_LT(Largest(SegmentsWithWaits(program, 7000, 300, 20, waits)), 16u);
+}
+
+TEST(Sizes, ASegmentThatIsFormedAnewInAnyCaseIsCountedOnce) {
+    Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
+    SegmentsWithWaits(program, 7000, 300, 14, [&program](unsigned step) {
+        for (cus_segment *s = program.plan.view.segments; step == 13 && s; s = s->next)
+            s->stale = true;
+        if (step == 13)
+            program.plan.n_stale = program.plan.view.n_segments;
+        return step < 10 ? 0 : kIssuing; // the fourth wait makes large segments stale
+    });
+    EXPECT_TRUE(program.plan.late);
+    EXPECT_GT(program.plan.n_stale, 4u);
+    EXPECT_EQ(program.plan.n_stale, program.plan.view.n_segments);
+}
+
 TEST(Sizes, SlowHostThatWaitsSeldomOrShortlyKeepsItsSegments) {
     auto largest = [](const std::function<uint64_t(unsigned)> &wait_ns) {
         Program program({2, 4, 1024, 500000, 4, 100000, CUS_MODE_PIECEWISE, false});
