@@ -125,6 +125,20 @@ TEST_F(Exec, AFailureOfAnyCallLeavesTheWholeGraphOrNothing) {
     failing = 0;
 }
 
+TEST_F(Exec, ASecondCaptureThatCannotBeginLeavesNothing) {
+    Add();
+    Add();
+    static const auto begin = driver_.cuStreamBeginCapture_v2;
+    driver_.cuStreamBeginCapture_v2 = [](CUstream stream, CUstreamCaptureMode how) {
+        return captures ? CUDA_ERROR_UNKNOWN : begin(stream, how);
+    };
+    driver_.cuGraphGetEdges_v2 = [](CUgraph, CUgraphNode *, CUgraphNode *, CUgraphEdgeData *,
+                                    size_t *) { return CUDA_ERROR_LOSSY_QUERY; };
+    EXPECT_FALSE(Build());
+    EXPECT_EQ(why_, CUS_FALLBACK_CAPTURE);
+    EXPECT_EQ(graphs, 0);
+}
+
 TEST_F(Exec, AGraphThatIsRefusedSaysSo) {
     Add();
     driver_.cuGraphInstantiateWithFlags = [](CUgraphExec *, CUgraph, unsigned long long) {

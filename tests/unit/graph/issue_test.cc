@@ -40,7 +40,7 @@ cus_driver MakeDriver() {
         return Note("ex", f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY,
                     c->blockDimZ, c->sharedMemBytes, c->hStream,
                     *static_cast<uint32_t *>(params[1]), extra, c->numAttrs, c->attrs[0].id,
-                    c->attrs[0].value.sharedMemCarveout, c->attrs[0].value.clusterDim.y);
+                    c->attrs[0].value.sharedMemCarveout);
     };
     t.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, size_t n, CUstream stream) {
         return Note("d8", to, value, n, stream);
@@ -121,7 +121,7 @@ TEST(Issue, ALaunchHasItsShapeArgumentsAndAttributes) {
     op.kind.attrs[0].id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
     op.kind.attrs[0].bytes = 4;
     op.kind.attrs[0].value[0] = 25;
-    EXPECT_EQ(op.Asked(), "ex 50 1 2 3 4 5 6 7 99 33 0 1 14 25 0");
+    EXPECT_EQ(op.Asked(), "ex 50 1 2 3 4 5 6 7 99 33 0 1 14 25");
     op.kind.n_attrs = op.kind.cooperative = 0;
     layout.n = 0;
     EXPECT_EQ(op.Asked(), "launch 50 1 2 3 4 5 6 7 99 0 0") << "no pointers";
