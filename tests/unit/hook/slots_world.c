@@ -2,19 +2,25 @@
 #define _GNU_SOURCE
 #include "tests/unit/hook/slots_world.h"
 
+#include <errno.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 static int walk(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data);
 static int protect(void *at, size_t bytes, int prot);
+static ssize_t read_data(pid_t pid, const struct iovec *to, unsigned long n_to,
+                         const struct iovec *from, unsigned long n_from, unsigned long flags);
 
 #define dl_iterate_phdr walk
 #define mprotect protect
+#define process_vm_readv read_data
 /* clang-format off */
 #include "shim/hook/slots.c"
 #include "shim/hook/elf.c" /* behind the other: it forbids names of its headers */
 /* clang-format on */
 #undef dl_iterate_phdr
 #undef mprotect
+#undef process_vm_readv
 
 struct slots_world slots_world;
 struct cus_others slots_others;
@@ -39,6 +45,10 @@ static int walk(int (*callback)(struct dl_phdr_info *, size_t, void *), void *da
         struct dl_phdr_info info = *slots_world.objects[i];
         info.dlpi_adds = slots_world.adds;
         result = callback(&info, slots_world.bytes, data);
+        void (*within)(void) = slots_world.within;
+        slots_world.within = NULL;
+        if (within)
+            within();
     }
     void (*between)(void) = slots_world.between;
     slots_world.between = NULL;
@@ -54,7 +64,23 @@ static int protect(void *at, size_t bytes, int prot) {
         slots_world.changes[n].bytes = bytes;
         slots_world.changes[n].prot = prot;
     }
+    errno = EACCES;
     return slots_world.no_mprotect ? -1 : mprotect(at, bytes, prot);
+}
+
+/* As the kernel does it, within this process; qemu has no such call. */
+static ssize_t read_data(pid_t pid, const struct iovec *to, unsigned long n_to,
+                         const struct iovec *from, unsigned long n_from, unsigned long flags) {
+    size_t most = slots_world.read_most, bytes = from->iov_len;
+    bool valid = pid == getpid() && n_to == 1 && n_from == 1 && !flags && to->iov_len == bytes &&
+                 bytes <= sizeof chunk;
+    errno = valid ? slots_world.read_error : EINVAL;
+    if (errno)
+        return -1;
+    if (most && bytes > most)
+        bytes = most;
+    memcpy(to->iov_base, from->iov_base, bytes);
+    return (ssize_t)bytes;
 }
 
 void slots_world_reset(void) {
@@ -104,7 +130,7 @@ const char *cus_routes_see(const char *path) {
 }
 
 void cus_preset_see(const char *path) {
-    (void)path;
+    slots_world.seen = path;
 }
 
 void cus_preset_choose(void) {

@@ -18,9 +18,12 @@ struct slots_world {
     uint64_t adds;         /* the loader's count of added objects */
     size_t bytes;          /* of what the loader says of an object */
     void (*between)(void); /* called once, after the next walk */
+    void (*within)(void);  /* called once, after the next object */
     unsigned walks;
     const void *library, *dlsym, *cuda; /* an address of each */
     bool no_mprotect;                   /* it fails */
+    int read_error;                     /* data cannot be read, for this reason */
+    size_t read_most;                   /* bytes at once; 0: all */
     const char *route;                  /* the library with a private route, by its file */
 
     int version; /* of the last look-up */
@@ -32,7 +35,8 @@ struct slots_world {
     unsigned n_changes;
     char found[SLOTS_FOUND][256]; /* objects that were led here */
     unsigned n_found;
-    unsigned chosen; /* how often presets were chosen */
+    const char *seen; /* the last path that presets were asked about */
+    unsigned chosen;  /* how often presets were chosen */
 };
 extern struct slots_world slots_world;
 extern struct cus_others slots_others;
