@@ -104,7 +104,7 @@ TEST_F(Copies, InDataThatCannotBeReadMayBeThere) {
 
 TEST_F(Copies, AreFoundIfReadsEndEarly) {
     Object object;
-    slots_world.read_most = kPage + 4;
+    slots_world.read_most = kPage + 5;
     EXPECT_EQ(Says(object.Word(Object::kWords, 5 * kPage), Driver("cuLaunchKernel"), &object),
               kCopies);
 }
