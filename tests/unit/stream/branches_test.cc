@@ -314,6 +314,42 @@ TEST_F(Branches, FourSideStreamsAreBranchesAndAFifthIsNot) {
     fake::ExpectBalance();
 }
 
+// Each waits for the end of its branch (HAZARDS B19), or does so when the program ends.
+TEST_F(Branches, EachOfFourSideStreamsComesBehindItsBranch) {
+    CUstream sides[CUS_BRANCHES];
+    for (CUstream &side : sides) {
+        side = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Prime(side);
+    }
+    auto step = [&] {
+        Home(0);
+        for (int i = 0; i < CUS_BRANCHES; i++)
+            Fork(stream_, sides[i], i);
+        for (int i = 0; i < CUS_BRANCHES; i++)
+            On(sides[i], 2 + i);
+        for (int i = 0; i < CUS_BRANCHES; i++)
+            Join(sides[i], stream_, 8 + i);
+        Home(1);
+        Sync();
+    };
+    const uintptr_t ends = fake::OwnEvents();
+    for (int i = 0; i < 10; i++)
+        step();
+    for (bool exit : {false, true}) {
+        step();
+        Clear();
+        if (exit)
+            cus_engine_drain();
+        for (uintptr_t i = 0; i < CUS_BRANCHES; i++) {
+            if (!exit)
+                Name(sides[i]);
+            EXPECT_TRUE(Has(fake::WaitLine(fake::OwnEvent(ends + i), sides[i]))) << i;
+        }
+        for (int i = 0; i < 60 && !exit; i++)
+            step();
+    }
+}
+
 // The order of the forks decides which branch a stream has, in each step.
 TEST_F(Branches, AnotherStreamTakesTheBranchInTheNextStep) {
     CUstream sides[2] = {side_, fake::MakeStream(CU_STREAM_NON_BLOCKING)};
