@@ -67,6 +67,27 @@ TEST_F(Kinds, NoLimitIsKnownOfALaunchWithAClusterOrOfAWholeGrid) {
     }
 }
 
+TEST_F(Kinds, TheClusterOfAFunctionIsThatOfItsLaunches) {
+    static const auto query = driver().table.cuFuncGetAttribute;
+    driver().table.cuFuncGetAttribute = [](int *value, CUfunction_attribute attribute,
+                                           CUfunction f) {
+        CUresult result = query(value, attribute, f);
+        if (attribute >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
+            attribute <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)
+            *value = 2 + attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
+        return result;
+    };
+    fake::Launch(stream_, functions_[2], 102);
+    driver().table.cuFuncGetAttribute = query;
+    const cus_kind *kind = Of({}, 2);
+    ASSERT_NE(kind, nullptr);
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_EQ(kind->cluster[i], 2 + i);
+        EXPECT_EQ(Of({})->cluster[i], 1u);
+    }
+    EXPECT_EQ(kind->threads_max, 0u) << "whether a cluster fits is known by a run alone";
+}
+
 // What graphs are found by in another process.
 TEST_F(Kinds, KindsThatDifferHaveOtherStableHashes) {
     const uint64_t hash = Of({Attribute(kCarveout, 50)})->stable;
