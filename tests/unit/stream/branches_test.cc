@@ -314,40 +314,59 @@ TEST_F(Branches, FourSideStreamsAreBranchesAndAFifthIsNot) {
     fake::ExpectBalance();
 }
 
-// Each waits for the end of its branch (HAZARDS B19), or does so when the program ends.
-TEST_F(Branches, EachOfFourSideStreamsComesBehindItsBranch) {
-    CUstream sides[CUS_BRANCHES];
-    for (CUstream &side : sides) {
-        side = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-        Prime(side);
+// A step with as many side streams as there are branches, each of which waits for the end of its
+// branch before it goes on (HAZARDS B19).
+class AllBranches : public Branches {
+  protected:
+    void SetUp() override {
+        Branches::SetUp();
+        for (CUstream &side : sides_) {
+            side = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+            Prime(side);
+        }
+        ends_ = fake::OwnEvents();
+        for (int i = 0; i < 10; i++)
+            StepOfAll();
+        Clear();
+        StepOfAll();
+        ASSERT_EQ(driver().calls["cuGraphLaunch"], 1);
+        Clear();
     }
-    auto step = [&] {
+    void StepOfAll() {
         Home(0);
         for (int i = 0; i < CUS_BRANCHES; i++)
-            Fork(stream_, sides[i], i);
+            Fork(stream_, sides_[i], i);
         for (int i = 0; i < CUS_BRANCHES; i++)
-            On(sides[i], 2 + i);
+            On(sides_[i], 2 + i);
         for (int i = 0; i < CUS_BRANCHES; i++)
-            Join(sides[i], stream_, 8 + i);
+            Join(sides_[i], stream_, 8 + i);
         Home(1);
         Sync();
-    };
-    const uintptr_t ends = fake::OwnEvents();
-    for (int i = 0; i < 10; i++)
-        step();
-    for (bool exit : {false, true}) {
-        step();
-        Clear();
-        if (exit)
-            cus_engine_drain();
-        for (uintptr_t i = 0; i < CUS_BRANCHES; i++) {
-            if (!exit)
-                Name(sides[i]);
-            EXPECT_TRUE(Has(fake::WaitLine(fake::OwnEvent(ends + i), sides[i]))) << i;
-        }
-        for (int i = 0; i < 60 && !exit; i++)
-            step();
     }
+    void ExpectWaits() {
+        for (uintptr_t i = 0; i < CUS_BRANCHES; i++)
+            EXPECT_TRUE(Has(fake::WaitLine(fake::OwnEvent(ends_ + i), sides_[i]))) << i;
+    }
+
+    CUstream sides_[CUS_BRANCHES];
+    uintptr_t ends_;
+};
+
+TEST_F(AllBranches, ACallOnEachComesBehindItsBranch) {
+    for (CUstream side : sides_)
+        Name(side);
+    ExpectWaits();
+}
+
+TEST_F(AllBranches, EachComesBehindItsBranchWhenTheHomeGoes) {
+    Gone(stream_);
+    ExpectWaits();
+    EXPECT_EQ(driver().calls["cuEventDestroy_v2"], CUS_BRANCHES);
+}
+
+TEST_F(AllBranches, EachComesBehindItsBranchWhenTheProgramEnds) {
+    cus_engine_drain();
+    ExpectWaits();
 }
 
 // The order of the forks decides which branch a stream has, in each step.
