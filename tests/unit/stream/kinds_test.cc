@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
 #include <vector>
 
 namespace {
@@ -95,6 +97,23 @@ TEST_F(Kinds, KindsThatDifferHaveOtherStableHashes) {
     EXPECT_NE(Of({Attribute(kCarveout, 25)})->stable, hash);
     EXPECT_NE(Of({Attribute(kDomain, 50)})->stable, hash);
     EXPECT_NE(Of({})->stable, hash);
+}
+
+// Of a configuration with a step that k1 marks.
+class KindsOfAStep : public Kinds {
+  protected:
+    static void SetUpTestSuite() {
+        const std::string path = ::testing::TempDir() + "kinds.conf";
+        std::ofstream(path) << "[step one]\nmarker = k1\n";
+        fake::Reset();
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_CONFIG", path}}));
+    }
+};
+
+TEST_F(KindsOfAStep, AMarkerMarksItsStep) {
+    ASSERT_NE(Of({}, 1), nullptr);
+    EXPECT_NE(Of({}, 1)->step, nullptr);
+    EXPECT_EQ(Of({}, 0)->step, nullptr);
 }
 
 } // namespace
