@@ -151,6 +151,7 @@ class Slots : public testing::Test {
         void **slot = object.Slot(name, word == kOwnCode ? object.Code() : word, defined);
         void *before = *slot;
         EXPECT_EQ(Look({&object}), nullptr);
+        slots_world.n = 0; // it is unloaded
         return *slot == before ? word : *slot;
     }
     static void slots_world_reset_keeping_others() {
