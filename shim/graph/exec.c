@@ -66,8 +66,7 @@ static bool attributes_kept(const struct cus_driver *driver, CUgraphNode node,
         return true;
     for (unsigned i = 0; i < kind->n_attrs; i++) {
         const struct cus_attr *attr = &kind->attrs[i];
-        if (attr->id == CU_LAUNCH_ATTRIBUTE_IGNORE ||
-            attr->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+        if (attr->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
             continue;
         CUlaunchAttributeValue value;
         memset(&value, 0, sizeof value);

@@ -76,6 +76,28 @@ TEST(Chain, NoOrderOfMoreNodesOrFewer) {
     EXPECT_FALSE(IsOrdered({}, 2));
 }
 
+// Only the last edge names the node that is too many.
+TEST(Chain, NoOrderWhereTheLastEdgeNamesOneNodeMore) {
+    std::vector<CUgraphNode> order;
+    EXPECT_FALSE(Order({{0, 1}, {1, 2}, {0, 3}}, 3, &order));
+    EXPECT_FALSE(Order({{0, 1}, {1, 2}, {3, 2}}, 3, &order));
+}
+
+// Nodes whose places in the table are the same, or all beside each other.
+TEST(Chain, AddressesOfNodesDoNotMatter) {
+    std::mt19937_64 random(7);
+    for (int round = 0; round < 2000; round++) {
+        CUgraphNode nodes[4], order[3];
+        for (CUgraphNode &node : nodes)
+            node = reinterpret_cast<CUgraphNode>((random() & 0xffffffffffffu) | 1);
+        ASSERT_TRUE(cus_chain_order(&nodes[0], &nodes[1], 2, 3, order));
+        for (int i = 0; i < 3; i++)
+            EXPECT_EQ(order[i], nodes[i]);
+        ASSERT_FALSE(cus_chain_order(&nodes[0], &nodes[1], 3, 3, order)) << "one node more";
+        ASSERT_FALSE(cus_chain_order(&nodes[0], &nodes[1], 2, 2, order));
+    }
+}
+
 TEST(Chain, NoOrderInACircle) {
     Edges edges = Chain(10);
     edges.emplace_back(9, 0);

@@ -219,6 +219,20 @@ TEST_F(Edges, AWaitBehindAWaitKeepsTheFirst) {
     EXPECT_TRUE(behind.count(again));
 }
 
+TEST_F(Edges, ARecordThatIsWaitedForTwiceIsOneEdge) {
+    Launch(0);
+    int fork = Record(0);
+    Wait(1, fork);
+    Wait(1, fork);
+    int b = Launch(1), end = Record(1);
+    Wait(0, end);
+    Wait(0, end);
+    int joined = Launch(0);
+    ASSERT_TRUE(Find());
+    EXPECT_EQ(Before(b), Places{fork});
+    EXPECT_EQ(Before(joined), (Places{fork, end}));
+}
+
 TEST_F(Edges, AnAbsentRecordStandsForWhatIsInFrontOfIt) {
     int a = Launch(0), fork = Record(0, true);
     Wait(1, fork);
@@ -271,6 +285,16 @@ TEST_F(Edges, NoMoreThanSomeBeforeOneNode) {
     Launch(1);
     Wait(0, Record(1));
     Launch(0);
+    EXPECT_FALSE(Find());
+}
+
+TEST_F(Edges, NoMoreThanSomeBeforeOneNodeIfTheRecordIsAbsentEither) {
+    int fork = Record(0);
+    Wait(1, fork);
+    for (int i = 0; i < CUS_EDGES_MAX; i++) {
+        Launch(1);
+        Wait(0, Record(1, true));
+    }
     EXPECT_FALSE(Find());
 }
 

@@ -34,7 +34,9 @@ struct Captured {
     bool open = false;
     int begun = 0, graphs = 0, execs = 0; // graphs and execs: that exist
     int calls = 0, failing = -1;          // the number of the call that fails
-    std::map<CUgraphNode, CUevent> set;   // by patches
+    int moves = 0;                        // of what the next node comes behind
+    CUresult patches = CUDA_SUCCESS;
+    std::map<CUgraphNode, CUevent> set; // by patches
 } captured;
 
 CUresult Call() {
@@ -92,6 +94,7 @@ cus_driver MakeDriver() {
         if (CUresult failed = Call())
             return failed;
         EXPECT_EQ(flags, (unsigned)CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+        captured.moves++;
         captured.next.clear();
         for (size_t i = 0; i < n; i++)
             captured.next.insert(reinterpret_cast<uintptr_t>(nodes[i]));
@@ -105,8 +108,9 @@ cus_driver MakeDriver() {
         return Add(NameOf(event));
     };
     t.cuGraphExecEventRecordNodeSetEvent = [](CUgraphExec, CUgraphNode node, CUevent event) {
-        captured.set[node] = event;
-        return CUDA_SUCCESS;
+        if (captured.patches == CUDA_SUCCESS)
+            captured.set[node] = event;
+        return captured.patches;
     };
     t.cuGraphInstantiateWithFlags = [](CUgraphExec *exec, CUgraph, unsigned long long) {
         if (CUresult failed = Call())
@@ -222,6 +226,9 @@ TEST_F(Branched, NodesComeBehindWhatTheirOpsCameBehind) {
     EXPECT_EQ(Behind("record 3"), Names{"c0"});
     EXPECT_EQ(Behind("a2"), (Names{"a1", "record 2", "record 3"}));
     EXPECT_EQ(captured.begun, 1);
+    EXPECT_EQ(captured.moves, 7)
+        << "c0, a1, record 2, record 3, a2 and two ends are behind another "
+           "node than the one before them";
 }
 
 // By these the branches' own streams wait for the graph (HAZARDS B19).
@@ -231,6 +238,72 @@ TEST_F(Branched, EachBranchHasAnEndThatIsRecorded) {
     EXPECT_EQ(Behind("end 1"), Names{"record 2"});
     EXPECT_EQ(Behind("end 2"), Names{"record 3"});
     EXPECT_EQ(captured.names.size(), 10u) << "and no other";
+}
+
+TEST_F(Branched, TheLastBranchHasAnEndToo) {
+    Launch("a0", 0);
+    uint32_t fork = Record(1, 0);
+    for (uint8_t b = 1; b <= CUS_BRANCHES; b++)
+        Wait(b, fork);
+    for (uint8_t b = 1; b <= CUS_BRANCHES; b++)
+        Wait(0, Record(2, b, true));
+    Launch("a1", 0);
+    ASSERT_TRUE(Build());
+    for (unsigned b = 1; b <= CUS_BRANCHES; b++)
+        EXPECT_EQ(Behind("end " + std::to_string(b)), Names{"record 1"}) << b;
+}
+
+TEST_F(Branched, ABranchMayBeginTheGraphBehindNothing) {
+    uint32_t fork = Record(1, 0, true);
+    Wait(1, fork);
+    Launch("a0", 0);
+    Launch("b0", 1);
+    Wait(0, Record(2, 1, true));
+    Launch("a1", 0);
+    ASSERT_TRUE(Build());
+    EXPECT_EQ(Behind("a0"), Names{});
+    EXPECT_EQ(Behind("b0"), Names{});
+    EXPECT_EQ(Behind("a1"), (Names{"a0", "b0"}));
+}
+
+TEST_F(Branched, AWaitOfTheOnlyStreamHasNoNode) {
+    Launch("a0", 0);
+    uint32_t record = Record(1, 0);
+    Wait(0, record);
+    Launch("a1", 0);
+    ASSERT_TRUE(Build());
+    EXPECT_EQ(captured.names, (std::vector<std::string>{"a0", "record 1", "a1"}));
+    EXPECT_EQ(Behind("a1"), Names{"record 1"});
+    EXPECT_FALSE(cus_exec_has_node(exec_, 2));
+    EXPECT_TRUE(cus_exec_is_read(exec_, 2)) << "nothing is to be read";
+}
+
+TEST_F(Branched, ADriverThatCannotMoveACaptureMakesNoGraph) {
+    Two();
+    driver_.cuStreamUpdateCaptureDependencies_v2 = nullptr;
+    EXPECT_FALSE(Build());
+    EXPECT_EQ(why_, CUS_FALLBACK_CAPTURE);
+    ExpectNothingLeft();
+}
+
+TEST_F(Branched, ARecordThatIsPatchedHoldsItsEventAlone) {
+    Record(1, 0);
+    Launch("a0", 0);
+    ASSERT_TRUE(Build());
+    cus_record_params params = {reinterpret_cast<uint64_t>(Event(3)), 1};
+    auto *values = reinterpret_cast<cus_values *>(values_[0]);
+    memcpy(values->params, &params, sizeof params);
+    captured.patches = CUDA_ERROR_NOT_READY;
+    EXPECT_EQ(cus_exec_patch(&driver_, nullptr, exec_, 0, &kinds_[0], values),
+              CUDA_ERROR_NOT_READY);
+    EXPECT_TRUE(cus_held(Event(1)));
+    EXPECT_FALSE(cus_held(Event(3)));
+    captured.patches = CUDA_SUCCESS;
+    EXPECT_EQ(cus_exec_patch(&driver_, nullptr, exec_, 0, &kinds_[0], values), CUDA_SUCCESS);
+    EXPECT_FALSE(cus_held(Event(1)));
+    EXPECT_TRUE(cus_held(Event(3)));
+    Destroy();
+    ExpectNothingLeft();
 }
 
 TEST_F(Branched, ABranchWithoutNodesEndsWhereTheGraphBegins) {

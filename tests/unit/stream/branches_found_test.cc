@@ -63,6 +63,53 @@ TEST_F(Found, RecordsThatNothingOrdersAreIssuedInTheirOrder) {
     fake::ExpectBalance();
 }
 
+TEST_F(Found, ARecordOfTheHomeComesBehindASideStreamThatIsJoined) {
+    Prime(side_);
+    for (bool joined : {false, true})
+        for (int i = 0; i < 20; i++) {
+            Clear();
+            First();
+            Side(3);
+            EXPECT_EQ(fake::RecordOn(side_, fake::Event(5)), CUDA_SUCCESS);
+            if (joined) {
+                EXPECT_EQ(fake::WaitOn(stream_, fake::Event(5)), CUDA_SUCCESS);
+            }
+            EXPECT_EQ(fake::RecordOn(stream_, fake::Event(5)), CUDA_SUCCESS);
+            if (!joined || i == 19) {
+                EXPECT_EQ(Has(Recorded(side_, 5)), !joined) << i;
+            }
+            Home(4);
+            Join(side_, stream_, 1);
+            Home(5);
+            Sync();
+        }
+    fake::ExpectBalance();
+}
+
+// It waits for a branch that was forked in front of the home's record.
+TEST_F(Found, ABranchOfABranchIsNotBehindTheHomesRecord) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Prime(side_);
+    Prime(other);
+    for (int i = 0; i < 20; i++) {
+        Clear();
+        Home(0);
+        Fork(stream_, other, 0);
+        Home(1);
+        EXPECT_EQ(fake::RecordOn(stream_, fake::Event(5)), CUDA_SUCCESS);
+        On(other, 2);
+        Fork(other, side_, 1);
+        EXPECT_EQ(fake::RecordOn(side_, fake::Event(5)), CUDA_SUCCESS);
+        EXPECT_TRUE(Has(Recorded(stream_, 5))) << i;
+        Side(3);
+        Join(side_, stream_, 3);
+        Join(other, stream_, 4);
+        Home(4);
+        Sync();
+    }
+    fake::ExpectBalance();
+}
+
 TEST_F(Found, AWaitBehindTheJoinIsNoOpenBranch) {
     Prime(side_);
     end_ = fake::OwnEvent(fake::OwnEvents());

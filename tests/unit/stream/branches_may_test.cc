@@ -138,6 +138,70 @@ TEST_F(Branches, WhatWentOutBesideTheHomeIsJoinedBeforeAGraphHasTheBranch) {
     fake::ExpectBalance();
 }
 
+// Its last work is in front of the other stream's, not of the home's.
+TEST_F(Branches, AStreamThatIsJoinedToAnotherOneIsNotForked) {
+    Learn();
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    fake::Launch(other, functions_[9], 9);
+    fake::Launch(side_, functions_[8], 8);
+    ASSERT_NO_FATAL_FAILURE(Again());
+    Side(8);
+    Join(side_, other, 5);
+    Sync();
+    Clear();
+    First();
+    EXPECT_TRUE(Has(At(side_, 2)));
+    Rest();
+    Sync();
+}
+
+// Its object served another stream before, to which the side stream was joined.
+TEST_F(Branches, ASideStreamIsNotJoinedToAHomeThatIsNew) {
+    Learn();
+    ASSERT_NO_FATAL_FAILURE(Again());
+    Gone(stream_);
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Home(8);
+    Sync();
+    Clear();
+    First();
+    EXPECT_TRUE(Has(At(side_, 2)));
+    Rest();
+    Sync();
+}
+
+// The second wait is no first one: the branch's op is not joined when the step ends.
+TEST_F(Branches, ABranchThatWaitedTwiceIsNotForkedUntilItIsJoined) {
+    Learn();
+    for (int i = 0; i < 3; i++) {
+        ASSERT_NO_FATAL_FAILURE(Again());
+        First();
+        Fork(stream_, side_, 2);
+        Sync();
+        Clear();
+        Step();
+        EXPECT_TRUE(Has(At(side_, 2))) << i;
+    }
+    fake::ExpectBalance();
+}
+
+TEST_F(Branches, ABranchThatIsJoinedByAPartIsNotForkedUntilTheRestIs) {
+    Learn();
+    for (int i = 0; i < 3; i++) {
+        ASSERT_NO_FATAL_FAILURE(Again());
+        First();
+        EXPECT_EQ(fake::RecordOn(side_, Event(1)), CUDA_SUCCESS);
+        Side(3);
+        EXPECT_EQ(fake::WaitOn(stream_, Event(1)), CUDA_SUCCESS);
+        Home(5);
+        Sync();
+        Clear();
+        Step();
+        EXPECT_TRUE(Has(At(side_, 2))) << i;
+    }
+    fake::ExpectBalance();
+}
+
 // Left in the midst, by a call that gives it no work.
 TEST_F(Branches, AStreamThatWasLeftOpenIsNotForked) {
     Learn();
@@ -383,8 +447,24 @@ TEST_F(Branches, AStreamOfAnotherContextIsNotForked) {
 }
 
 TEST_F(Branches, ADriverWithoutTheCallsForksNothing) {
-    driver().table.cuEventCreate = nullptr;
-    ExpectNoBranch();
+    const cus_driver whole = driver().table;
+    const std::vector<std::function<void(cus_driver *)>> without = {
+        [](cus_driver *t) { t->cuEventCreate = nullptr; },
+        [](cus_driver *t) { t->cuEventDestroy_v2 = nullptr; },
+        [](cus_driver *t) { t->cuEventRecordWithFlags = nullptr; },
+        [](cus_driver *t) { t->cuStreamUpdateCaptureDependencies_v2 = nullptr; },
+        [](cus_driver *t) { t->cuGraphExecEventRecordNodeSetEvent = nullptr; },
+    };
+    for (const auto &leave_out : without) {
+        SCOPED_TRACE(&leave_out - without.data());
+        Streams(CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+        Prime(side_);
+        leave_out(&driver().table);
+        const uint64_t waits = fake::Counters().ops[CUS_OP_WAIT];
+        Steps(8);
+        EXPECT_EQ(fake::Counters().ops[CUS_OP_WAIT], waits) << "the program's own calls";
+        driver().table = whole;
+    }
 }
 
 TEST_F(Branches, AnEventThatCannotBeMadeForksNothing) {

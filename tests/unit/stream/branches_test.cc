@@ -314,6 +314,61 @@ TEST_F(Branches, FourSideStreamsAreBranchesAndAFifthIsNot) {
     fake::ExpectBalance();
 }
 
+// A step with as many side streams as there are branches, each of which waits for the end of its
+// branch before it goes on (HAZARDS B19).
+class AllBranches : public Branches {
+  protected:
+    void SetUp() override {
+        Branches::SetUp();
+        for (CUstream &side : sides_) {
+            side = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+            Prime(side);
+        }
+        ends_ = fake::OwnEvents();
+        for (int i = 0; i < 10; i++)
+            StepOfAll();
+        Clear();
+        StepOfAll();
+        ASSERT_EQ(driver().calls["cuGraphLaunch"], 1);
+        Clear();
+    }
+    void StepOfAll() {
+        Home(0);
+        for (int i = 0; i < CUS_BRANCHES; i++)
+            Fork(stream_, sides_[i], i);
+        for (int i = 0; i < CUS_BRANCHES; i++)
+            On(sides_[i], 2 + i);
+        for (int i = 0; i < CUS_BRANCHES; i++)
+            Join(sides_[i], stream_, 8 + i);
+        Home(1);
+        Sync();
+    }
+    void ExpectWaits() {
+        for (uintptr_t i = 0; i < CUS_BRANCHES; i++)
+            EXPECT_TRUE(Has(fake::WaitLine(fake::OwnEvent(ends_ + i), sides_[i]))) << i;
+    }
+
+    CUstream sides_[CUS_BRANCHES];
+    uintptr_t ends_;
+};
+
+TEST_F(AllBranches, ACallOnEachComesBehindItsBranch) {
+    for (CUstream side : sides_)
+        Name(side);
+    ExpectWaits();
+}
+
+TEST_F(AllBranches, EachComesBehindItsBranchWhenTheHomeGoes) {
+    Gone(stream_);
+    ExpectWaits();
+    EXPECT_EQ(driver().calls["cuEventDestroy_v2"], CUS_BRANCHES);
+}
+
+TEST_F(AllBranches, EachComesBehindItsBranchWhenTheProgramEnds) {
+    cus_engine_drain();
+    ExpectWaits();
+}
+
 // The order of the forks decides which branch a stream has, in each step.
 TEST_F(Branches, AnotherStreamTakesTheBranchInTheNextStep) {
     CUstream sides[2] = {side_, fake::MakeStream(CU_STREAM_NON_BLOCKING)};

@@ -2,6 +2,7 @@
 
 #include "shim/stream/call.h"
 #include "shim/stream/ranges.h"
+#include "shim/stream/streams.h"
 
 bool call_is(const struct cus_kind *kind, const struct call_asked *asked, CUcontext context) {
     static struct cus_context of_engine;
@@ -21,6 +22,15 @@ bool call_is(const struct cus_kind *kind, const struct call_asked *asked, CUcont
 
 bool launch_is(const struct cus_kind *kind, const struct cus_launch *launch) {
     return cus_kinds_is_launch(kind, launch);
+}
+
+const struct cus_kind *launch_kind(CUcontext context, const struct cus_launch *launch) {
+    bool fresh;
+    return cus_kinds_launch(cus_streams_context(context), launch, 0, &fresh);
+}
+
+void launch_forget_shapes(CUcontext context) {
+    cus_kinds_forget_shapes(cus_streams_context(context), NULL);
 }
 
 #define SAME(name) _Static_assert((int)MEMORY_##name == (int)CUS_FAMILY_##name, #name)

@@ -21,6 +21,11 @@ bool call_is(const struct cus_kind *kind, const struct call_asked *asked, CUcont
 /* cus_kinds_is_launch. */
 bool launch_is(const struct cus_kind *kind, const struct cus_launch *launch);
 
+/* cus_kinds_launch, in a context that knows the function. */
+const struct cus_kind *launch_kind(CUcontext context, const struct cus_launch *launch);
+/* cus_kinds_forget_shapes, of all functions. */
+void launch_forget_shapes(CUcontext context);
+
 /* enum cus_family of shim/stream/ranges.h, and its functions. */
 enum memory {
     MEMORY_UNKNOWN,

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 using fake::driver;
@@ -289,6 +290,21 @@ TEST_F(Ranges, ThatOverlapReplaceWhatWasKnown) {
         EXPECT_EQ(memory_at(below ? 0x2800 : 0x2000, 8), MEMORY_DEVICE);
         EXPECT_EQ(memory_at(below ? 0x1000 : 0x4000, 8), MEMORY_PAGEABLE);
     }
+}
+
+// HAZARDS D2.
+TEST_F(Ranges, TheCaptureModeIsAsItWas) {
+    static CUstreamCaptureMode mode;
+    mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    driver().table.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *other) {
+        std::swap(mode, *other);
+        return CUDA_SUCCESS;
+    };
+    told = {Memory(0x1000, 0x2000), Mapping(0x4000, 0x5000)};
+    memory_at(0x1000, 16);
+    EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    EXPECT_EQ(memory_at(0x4000, 16), MEMORY_VIRTUAL);
+    EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // Promise: a launch with a new block or shared-memory size is deferred where the function's
 // attributes allow it, and is the program's own call where the driver might refuse it (HAZARDS
 // A12).
+#include "tests/unit/stream/calls.h"
 #include "tests/unit/stream/engine.h"
 
 #include <gtest/gtest.h>
@@ -91,6 +92,33 @@ TEST_F(Shapes, LimitIsReadAgainBehindASetting) {
     Learn();
     EXPECT_EQ(Step(32, 1600), 0u);
     EXPECT_EQ(Step(32, 2001), 2u);
+}
+
+// The driver answers, and then the setting comes, before the answer is noted.
+TEST_F(Shapes, LimitFromBeforeASettingIsNotKept) {
+    Learn();
+    cus_engine_function_changed(functions_[1]);
+    static const auto query = driver().table.cuFuncGetAttribute;
+    static bool changed;
+    changed = false;
+    driver().table.cuFuncGetAttribute = [](int *value, CUfunction_attribute attribute,
+                                           CUfunction f) {
+        CUresult result = query(value, attribute, f);
+        if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && !changed) {
+            changed = true;
+            driver().shared_max = 500;
+            CUcontext context; // a setting by another thread, which needs no lock of this stream
+            driver().table.cuCtxGetCurrent(&context);
+            launch_forget_shapes(context);
+        }
+        return result;
+    };
+    Step(32, 400);
+    ASSERT_TRUE(changed);
+    Learn();
+    EXPECT_EQ(Step(32, 600), 2u) << "the limit is 500 by now";
+    driver().table.cuFuncGetAttribute = query;
+    ExpectBalance();
 }
 
 TEST_F(Shapes, NewBlockIsDeferredOnceTwoRan) {

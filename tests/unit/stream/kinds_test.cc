@@ -1,0 +1,119 @@
+// Promise: launches are of one kind only if all of their attributes are the same, and none with a
+// cluster is deferred in a shape that did not run.
+#include "tests/unit/stream/calls.h"
+#include "tests/unit/stream/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+class Kinds : public Engine {
+  protected:
+    void SetUp() override {
+        Engine::SetUp();
+        driver().shared_max = 1000;
+        fake::Launch(stream_, functions_[0], 100);
+        fake::Launch(stream_, functions_[1], 101);
+        driver().table.cuCtxGetCurrent(&context_);
+    }
+    void TearDown() override {
+        driver().shared_max = -1;
+        Engine::TearDown();
+    }
+    static CUlaunchAttribute Attribute(int id, unsigned value) {
+        CUlaunchAttribute attribute = {};
+        attribute.id = (CUlaunchAttributeID)id;
+        attribute.value.clusterDim = {value, 1, 1};
+        return attribute;
+    }
+    const cus_kind *Of(const std::vector<CUlaunchAttribute> &attrs, int function = 0) {
+        fake::Call call(stream_, functions_[(size_t)function], 100);
+        call.launch.form = CUS_LAUNCH_EX;
+        call.launch.attrs = attrs.data();
+        call.launch.n_attrs = (uint32_t)attrs.size();
+        return launch_kind(context_, &call.launch);
+    }
+
+    CUcontext context_;
+};
+
+const int kCarveout = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+const int kDomain = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+
+TEST_F(Kinds, AllAttributesCount) {
+    const cus_kind *kind = Of({Attribute(kCarveout, 50), Attribute(kDomain, 0)});
+    ASSERT_NE(kind, nullptr);
+    EXPECT_EQ(kind->n_attrs, 2u);
+    EXPECT_EQ(kind->attrs[1].id, (uint32_t)kDomain);
+    EXPECT_EQ(Of({Attribute(kCarveout, 50), Attribute(kDomain, 0)}), kind);
+    EXPECT_NE(Of({Attribute(kCarveout, 50), Attribute(kDomain, 1)}), kind);
+    EXPECT_NE(Of({Attribute(kCarveout, 25), Attribute(kDomain, 0)}), kind);
+    EXPECT_NE(Of({Attribute(kCarveout, 50)}), kind);
+    EXPECT_NE(Of({Attribute(kCarveout, 50), Attribute(kDomain, 0)}, 1), kind);
+}
+
+TEST_F(Kinds, NoLimitIsKnownOfALaunchWithAClusterOrOfAWholeGrid) {
+    EXPECT_NE(Of({})->threads_max, 0u);
+    EXPECT_NE(Of({Attribute(kCarveout, 50)})->threads_max, 0u);
+    for (int id : {(int)CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                   11, // CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION of later drivers
+                   (int)CU_LAUNCH_ATTRIBUTE_COOPERATIVE}) {
+        const cus_kind *kind = Of({Attribute(kDomain, 0), Attribute(id, 2)});
+        ASSERT_NE(kind, nullptr) << id;
+        EXPECT_EQ(kind->threads_max, 0u) << id;
+        EXPECT_EQ(kind->cluster[0], id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ? 2u : 1u) << id;
+    }
+}
+
+TEST_F(Kinds, TheClusterOfAFunctionIsThatOfItsLaunches) {
+    static const auto query = driver().table.cuFuncGetAttribute;
+    driver().table.cuFuncGetAttribute = [](int *value, CUfunction_attribute attribute,
+                                           CUfunction f) {
+        CUresult result = query(value, attribute, f);
+        if (attribute >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
+            attribute <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)
+            *value = 2 + attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
+        return result;
+    };
+    fake::Launch(stream_, functions_[2], 102);
+    driver().table.cuFuncGetAttribute = query;
+    const cus_kind *kind = Of({}, 2);
+    ASSERT_NE(kind, nullptr);
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_EQ(kind->cluster[i], 2 + i);
+        EXPECT_EQ(Of({})->cluster[i], 1u);
+    }
+    EXPECT_EQ(kind->threads_max, 0u) << "whether a cluster fits is known by a run alone";
+}
+
+// What graphs are found by in another process.
+TEST_F(Kinds, KindsThatDifferHaveOtherStableHashes) {
+    const uint64_t hash = Of({Attribute(kCarveout, 50)})->stable;
+    EXPECT_NE(hash, 0u);
+    EXPECT_NE(Of({Attribute(kCarveout, 25)})->stable, hash);
+    EXPECT_NE(Of({Attribute(kDomain, 50)})->stable, hash);
+    EXPECT_NE(Of({})->stable, hash);
+}
+
+// Of a configuration with a step that k1 marks.
+class KindsOfAStep : public Kinds {
+  protected:
+    static void SetUpTestSuite() {
+        const std::string path = ::testing::TempDir() + "kinds.conf";
+        std::ofstream(path) << "[step one]\nmarker = k1\n";
+        fake::Reset();
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_CONFIG", path}}));
+    }
+};
+
+TEST_F(KindsOfAStep, AMarkerMarksItsStep) {
+    ASSERT_NE(Of({}, 1), nullptr);
+    EXPECT_NE(Of({}, 1)->step, nullptr);
+    EXPECT_EQ(Of({}, 0)->step, nullptr);
+}
+
+} // namespace
