@@ -125,7 +125,8 @@ TEST_F(Moved, AStreamThatMovedWhileItWasAskedIsNotForked) {
     EXPECT_EQ(named, 1);
     Expect({At(side_, 2)}, [&] { Side(2); });
     Sync();
-    // Nor is a stream of two threads asked anything again.
+    // Nor is a stream of two threads asked anything again, joined as it is.
+    Join(side_, stream_, 15);
     Home(0);
     EXPECT_FALSE(IsOp([&] { Fork(stream_, side_, 0); }));
     EXPECT_EQ(named, 1);
@@ -153,6 +154,7 @@ TEST_F(Moved, WhatPassedOnABranchMakesItNone) {
     EXPECT_TRUE(home_enters(&call, MOVED_NOTHING));
     home_pass(side_, CUS_OP_LAUNCH, 1);
     EXPECT_FALSE(home_enters(&call, MOVED_NOTHING));
+    EXPECT_FALSE(home_enters(&call, MOVED_WORKED)) << "both";
     home_pass(side_, CUS_OP_LAUNCH, -1);
     EXPECT_TRUE(home_enters(&call, MOVED_NOTHING));
     Rest();
@@ -264,15 +266,18 @@ TEST_F(Moved, ABranchIsBehindTheLastRecordThatItWaitsFor) {
     EXPECT_FALSE(home_is_behind(&asked, MOVED_NOTHING));
     Rest();
     Sync();
-    // It is forked from another branch: behind none of the home's own.
+    // It is forked again, from another branch: behind none of the home's own.
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Prime(other);
     Home(0);
-    Fork(stream_, other, 0);
+    Fork(stream_, side_, 0);
+    Side(2);
+    Join(side_, stream_, 1);
+    Fork(stream_, other, 3);
     On(other, 2);
     wait.of = other;
     wait.ops = Ops();
-    wait.may_fork = true; // the other one has taken its branch
+    wait.may_fork = true;
     ASSERT_TRUE(home_waits(&wait, MOVED_NOTHING).is);
     asked.ops = 1;
     EXPECT_FALSE(home_is_behind(&asked, MOVED_NOTHING));

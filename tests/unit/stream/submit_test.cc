@@ -54,6 +54,36 @@ TEST_F(Submitted, AnOpOfWhoCompletedTheSegmentOnAnotherStreamWaitsForIt) {
     ExpectRight();
 }
 
+// HAZARDS B13. The next op would begin a segment, and finds that the handle is another stream's.
+TEST_F(Submitted, AStreamThatHasGoneIsClosedBehindIt) {
+    static std::atomic<bool> *open;
+    static bool early;
+    static int destroyed;
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    LaunchOther(other);
+    StopAt("cuGraphLaunch", false);
+    int n = UntilSubmitted();
+    ASSERT_GT(n, 0);
+    ASSERT_LT(n, kOps);
+    open = &open_;
+    early = false;
+    destroyed = 0;
+    driver().table.cuGraphExecDestroy = [](CUgraphExec) {
+        early |= !*open;
+        destroyed++;
+        return CUDA_SUCCESS;
+    };
+    cus_stream_ref gone = {other, CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&gone);
+    fake::Of(stream_)->id += 1000;
+    OpenSoon();
+    Ops(n, n + 1);
+    Join();
+    EXPECT_GT(destroyed, 0) << "its graphs went with it";
+    EXPECT_FALSE(early) << "while one was being launched";
+    EXPECT_EQ(driver().journal.size(), expected_.size());
+}
+
 TEST_F(Submitted, ASynchronisationWaitsForIt) {
     StopAt("cuGraphExecKernelNodeSetParams_v2", false);
     ASSERT_GT(UntilSubmitted(), 0);
