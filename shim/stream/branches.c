@@ -320,8 +320,11 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
             return false;
     }
     if (engine != home) {
+        /* Another thread may have given the home to a stream that this one is not joined to. */
+        bool may_fork =
+            call->may_fork && call->life == __atomic_load_n(&home->life, __ATOMIC_RELAXED);
         to = is_branch(home, engine) ? in_this_step(home, engine)
-             : call->may_fork        ? fork_branch(home, engine, call->moves)
+             : may_fork              ? fork_branch(home, engine, call->moves)
                                      : NULL;
         if (!to || !is_still(to))
             return false;

@@ -133,6 +133,33 @@ TEST_F(Moved, AStreamThatMovedWhileItWasAskedIsNotForked) {
     fake::ExpectBalance();
 }
 
+// The home's stream has gone meanwhile, and the home serves another one, to which nothing is
+// joined.
+TEST_F(Moved, AStreamIsNotForkedFromAHomeThatIsNewByThen) {
+    static CUstream home, next;
+    Prime(side_);
+    home = stream_;
+    next = nullptr;
+    driver().table.cuStreamGetPriority = [](CUstream stream, int *priority) {
+        *priority = 0;
+        if (stream == home && !next) {
+            next = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+            Elsewhere([] {
+                Gone(home);
+                fake::RecordOn(next, Event(7));
+            });
+        }
+        return CUDA_SUCCESS;
+    };
+    Home(0);
+    EXPECT_FALSE(IsOp([&] { Fork(stream_, side_, 0); }));
+    ASSERT_TRUE(next);
+    const uint64_t ops = home_ops(next);
+    Side(2);
+    EXPECT_EQ(home_ops(next), ops) << "nor has that one its ops";
+    Sync();
+}
+
 TEST_F(Moved, ADemotedStreamIsNotForked) {
     Learn();
     home_demote(side_, 1000);

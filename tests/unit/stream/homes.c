@@ -79,6 +79,7 @@ static bool enter_wait(struct cus_engine *home, const struct home_call *call,
     made->record_at = record_of(call);
     made->may_fork = call->may_fork;
     made->moves = cus_branch_moves(on);
+    made->life = home->life;
     return cus_branch_enter_wait(home, on, made);
 }
 
