@@ -15,41 +15,42 @@ struct was {
     struct cus_thread *owner;
     const void *user;
 };
-/* Home's lock held. Returns what undoes it. */
+/* Home's lock held. Atomic, as other threads look at these. Returns what undoes it. */
+#define SET(field, value) __atomic_store_n(&(field), value, __ATOMIC_SEQ_CST)
 static struct was move(struct cus_engine *home, struct cus_engine *side, enum moved moved) {
     static const char nobody;
     struct was was = {home->owner, side->user};
     if (moved == MOVED_CLOSED)
-        home->closed = true;
+        SET(home->closed, true);
     if (moved == MOVED_DEMOTED)
-        home->demoted = 1;
+        SET(home->demoted, 1);
     if (moved == MOVED_OWNER)
-        home->owner = NULL;
+        SET(home->owner, NULL);
     if (moved == MOVED_CAPTURES) {
         home->context->capturing[0] = home->handle;
-        home->context->captures = 1;
+        SET(home->context->captures, 1);
     }
     if (moved == MOVED_LEFT)
-        side->home = NULL;
+        SET(side->home, NULL);
     if (moved == MOVED_USER)
-        side->user = &nobody;
+        SET(side->user, &nobody);
     if (moved == MOVED_WORKED)
-        side->calls++;
+        SET(side->calls, side->calls + 1);
     return was;
 }
 
 static void undo(struct cus_engine *home, struct cus_engine *side, enum moved moved,
                  const struct was *was) {
-    home->closed = false;
-    home->demoted = 0;
-    home->owner = was->owner;
-    home->context->captures = 0;
+    SET(home->closed, false);
+    SET(home->demoted, 0);
+    SET(home->owner, was->owner);
+    SET(home->context->captures, 0);
     if (moved == MOVED_LEFT)
-        side->home = home;
+        SET(side->home, home);
     if (moved == MOVED_USER)
-        side->user = was->user;
+        SET(side->user, was->user);
     if (moved == MOVED_WORKED)
-        side->calls--;
+        SET(side->calls, side->calls - 1);
 }
 
 /* The call of the library, at the home that has moved. */
