@@ -77,6 +77,20 @@ TEST_F(Builds, NothingIsDeferredForAGraphWhileAnotherThreadBuilds) {
     fake::ExpectBalance();
 }
 
+// HAZARDS D6. A stream captures in global mode, so the legacy stream may not be used.
+TEST_F(Builds, NothingIsDeferredBesideACaptureThatCoversTheStream) {
+    EXPECT_EQ(Deferred(), 0);
+    EXPECT_EQ(Deferred(), 0);
+    const auto capturing = driver().table.cuStreamIsCapturing;
+    driver().table.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus *) {
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    };
+    EXPECT_EQ(Deferred(), 0);
+    driver().table.cuStreamIsCapturing = capturing;
+    EXPECT_EQ(Deferred(), 3);
+    fake::ExpectBalance();
+}
+
 // Two steps that begin alike: where they part, the deferred ops go on as the second one's segment
 // if its graph may be built.
 TEST_F(Builds, OpsGoOnAsAnotherSegmentOnlyIfItsGraphMayBeBuilt) {
