@@ -99,15 +99,10 @@ static void not_joined(struct cus_engine *home, struct cus_engine *engine) {
     __atomic_add_fetch(&home->turned, 1, __ATOMIC_RELAXED);
 }
 
-/* It waits for a record of the home, and has had no op since. Its work before the fork is joined,
- * so all that comes behind the home is behind it. */
-static bool is_bare(const struct cus_branch *branch) {
-    return branch->open && branch->at == branch->bare;
-}
-
-/* Does it have work that is not joined? */
+/* Does it have work that is not joined? Not if it waits for a record of the home, and has had no op
+ * since. Its work before the fork is joined, so all that comes behind the home is behind it. */
 static bool is_apart(const struct cus_branch *branch) {
-    return branch->open && !is_bare(branch);
+    return branch->open && branch->at != branch->bare;
 }
 
 void cus_branch_step_ends(struct cus_engine *home) {
@@ -286,7 +281,7 @@ static struct cus_branch *in_this_step(struct cus_engine *home, struct cus_engin
         return branch;
     uint64_t moves = branch->moves;
     unsigned b = 1;
-    while (b <= CUS_BRANCHES && is_of_step(home, &home->branches[b]))
+    while (is_of_step(home, &home->branches[b])) /* its own is not */
         b++;
     if (branch == &home->branches[b]) {
         branch->step = home->ended;
@@ -325,8 +320,11 @@ bool cus_branch_enter_wait(struct cus_engine *home, struct cus_engine *engine,
             return false;
     }
     if (engine != home) {
+        /* Another thread may have given the home to a stream that this one is not joined to. */
+        bool may_fork =
+            call->may_fork && call->life == __atomic_load_n(&home->life, __ATOMIC_RELAXED);
         to = is_branch(home, engine) ? in_this_step(home, engine)
-             : call->may_fork        ? fork_branch(home, engine, call->moves)
+             : may_fork              ? fork_branch(home, engine, call->moves)
                                      : NULL;
         if (!to || !is_still(to))
             return false;

@@ -23,11 +23,11 @@ struct cus_call {
     struct cus_place_of_op place;
     struct cus_engine *side; /* engine of the op's stream */
     /* Of a wait: where its event was recorded, of which engine it is to be an op, and whether it
-     * may make its stream a branch, which has moved so far. */
+     * may make its stream a branch, which has moved so far, in this life of the engine. */
     struct cus_event_place record_at;
     struct cus_engine *home;
     bool may_fork;
-    uint64_t moves;
+    uint64_t moves, life;
     bool refused; /* a wait that is no op; nothing was done */
     /* A copy of at most 4 bytes from pageable memory (`is_value`): what the memory held at the
      * call. */

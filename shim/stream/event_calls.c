@@ -218,7 +218,8 @@ bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
                             .wait = wait,
                             .record_at = last.place,
                             .home = home,
-                            .moves = cus_branch_moves(engine)};
+                            .moves = cus_branch_moves(engine),
+                            .life = __atomic_load_n(&home->life, __ATOMIC_RELAXED)};
     bool is_branch = __atomic_load_n(&engine->home, __ATOMIC_SEQ_CST) == home;
     call.may_fork = engine != home && !is_branch && cus_branch_may_fork(engine, home);
     if (engine != home && !is_branch && !call.may_fork)

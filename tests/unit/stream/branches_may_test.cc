@@ -163,8 +163,10 @@ TEST_F(Branches, ASideStreamIsNotJoinedToAHomeThatIsNew) {
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Home(8);
     Sync();
+    const uint64_t waits = fake::Counters().ops[CUS_OP_WAIT];
     Clear();
     First();
+    EXPECT_EQ(fake::Counters().ops[CUS_OP_WAIT], waits) << "a wait of the program's own";
     EXPECT_TRUE(Has(At(side_, 2)));
     Rest();
     Sync();
@@ -391,6 +393,18 @@ TEST_F(Branches, AStreamThatCapturesIsAskedNothingElse) {
             Join(side_, stream_, 1);
             Sync();
         }
+    // Nor are others asked while one captures.
+    CUstream third = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref ref = {third, CUS_ABI_LEGACY};
+    fake::Of(third)->program_captures = true;
+    cus_engine_capture_began(&ref);
+    asked.clear();
+    Fork(stream_, side_, 0);
+    EXPECT_TRUE(asked.empty());
+    fake::Of(third)->program_captures = false;
+    cus_engine_capture_ended(&ref);
+    Join(side_, stream_, 1);
+    Sync();
     asked.clear();
     Fork(stream_, side_, 0);
     EXPECT_EQ(asked.count(side_), 1u);

@@ -1,5 +1,6 @@
 // Promise: ops that no graph stands for are deferred only if their graph may be built now.
 #include "tests/unit/stream/calls.h"
+#include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
@@ -76,6 +77,20 @@ TEST_F(Builds, NothingIsDeferredForAGraphWhileAnotherThreadBuilds) {
     fake::ExpectBalance();
 }
 
+// HAZARDS D6. A stream captures in global mode, so the legacy stream may not be used.
+TEST_F(Builds, NothingIsDeferredBesideACaptureThatCoversTheStream) {
+    EXPECT_EQ(Deferred(), 0);
+    EXPECT_EQ(Deferred(), 0);
+    const auto capturing = driver().table.cuStreamIsCapturing;
+    driver().table.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus *) {
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    };
+    EXPECT_EQ(Deferred(), 0);
+    driver().table.cuStreamIsCapturing = capturing;
+    EXPECT_EQ(Deferred(), 3);
+    fake::ExpectBalance();
+}
+
 // Two steps that begin alike: where they part, the deferred ops go on as the second one's segment
 // if its graph may be built.
 TEST_F(Builds, OpsGoOnAsAnotherSegmentOnlyIfItsGraphMayBeBuilt) {
@@ -97,6 +112,12 @@ TEST_F(Builds, OpsGoOnAsAnotherSegmentOnlyIfItsGraphMayBeBuilt) {
     EXPECT_EQ(issued_by({0, 1, 8, 9}), parts);
     EXPECT_EQ(issued_by({0, 1, 8, 9}), parts);
     WhileAnotherThreadBuilds([&] { EXPECT_EQ(issued_by({0, 1, 8, 9}), parts); });
+    last_engine_spend(4);
+    EXPECT_EQ(issued_by({0, 1, 8, 9}), parts) << "the step has built enough";
+    const int64_t budget = int64_t{1024} << 20; // of graph_mb
+    graphs_hold(budget);
+    EXPECT_EQ(issued_by({0, 1, 8, 9}), parts) << "no memory is left for it";
+    graphs_hold(-budget);
     EXPECT_EQ(Built(), 1);
     EXPECT_EQ(issued_by({0, 1, 8, 9}), whole);
     EXPECT_EQ(Built(), 2);

@@ -3,7 +3,7 @@
 #include "shim/stream/state.h"
 #include "shim/stream/streams.h"
 
-static const struct cus_engine *last_engine(void) {
+static struct cus_engine *last_engine(void) {
     return cus_process.engines[cus_process.n_engines - 1];
 }
 
@@ -47,6 +47,14 @@ void last_engine_account(uint64_t *ops, uint64_t *in_graphs) {
     struct cus_account account = cus_engine_account(last_engine());
     *ops = account.ops;
     *in_graphs = account.in_graphs;
+}
+
+void last_engine_spend(uint32_t nodes) {
+    last_engine()->building.nodes += nodes;
+}
+
+void graphs_hold(int64_t bytes) {
+    __atomic_add_fetch(&cus_process.graph_bytes, (uint64_t)bytes, __ATOMIC_RELAXED);
 }
 
 uint32_t contexts_known(void) {

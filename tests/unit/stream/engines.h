@@ -29,6 +29,10 @@ uint32_t last_engine_launched(void);
 /* Ops, and ops in graphs, of that account. */
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs);
 
+/* So many nodes more were built in its running step; graphs hold so many bytes more. */
+void last_engine_spend(uint32_t nodes);
+void graphs_hold(int64_t bytes);
+
 /* Contexts that are known; objects that serve them, or will serve the next ones. */
 uint32_t contexts_known(void);
 uint32_t contexts_kept(void);

@@ -83,4 +83,29 @@ TEST_F(Packed, IsDeferredIfTheBufferIsAsTheLayoutSays) {
     ExpectBalance();
 }
 
+// Segments end there, so that none is cut: not even the first one.
+TEST_F(Packed, SegmentsEndInFrontOfOneThatCannotBeRead) {
+    void *extra[] = {CU_LAUNCH_PARAM_END};
+    Launch(functions_[9], 109, 0);
+    Sync();
+    const cus_counters before = fake::Counters();
+    for (int step = 0; step < 12; step++) {
+        for (int i = 0; i < 8; i++) {
+            if (i == 3) {
+                fake::Call call(stream_, functions_[9], 109);
+                call.launch.params = nullptr;
+                call.launch.extra = extra;
+                call.launch.real = reinterpret_cast<void *>(LaunchPacked);
+                EXPECT_EQ(cus_engine_launch(&call.launch), CUDA_SUCCESS);
+            }
+            Launch(functions_[i], 100 + i, 0);
+        }
+        Sync();
+    }
+    const cus_counters after = fake::Counters();
+    EXPECT_GT(after.in_graphs, before.in_graphs);
+    EXPECT_EQ(after.flushes[CUS_CAUSE_UNSUPPORTED], before.flushes[CUS_CAUSE_UNSUPPORTED]);
+    ExpectBalance();
+}
+
 } // namespace

@@ -61,6 +61,13 @@ TEST_F(Resting, DoesNotBeginBesideABranch) {
     EXPECT_TRUE(cus_rest_begin());
 }
 
+// The side stream was no branch any more.
+TEST_F(Resting, BeginsWhenAHomeWent) {
+    LearnAndPay();
+    Gone(stream_);
+    EXPECT_TRUE(cus_rest_begin());
+}
+
 // The program would hear of the error with its next wait, which passes.
 TEST_F(Resting, DoesNotBeginBeforeAnErrorIsTold) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);

@@ -281,4 +281,49 @@ TEST_F(Submitted, ANodeThatIsRefusedAgainAndAgainIsTheOnlyOneThatIsLeftOut) {
     EXPECT_GT(Counters().in_graphs, before + 20);
 }
 
+// Steps of three segments.
+class SubmittedParts : public Submitted {
+  protected:
+    static void SetUpTestSuite() {
+        fake::Reset();
+        ASSERT_TRUE(fake::StartEngine({
+            {"CUSPLICE_HOLD_US", "1000000"},
+            {"CUSPLICE_SUBMIT_NS", "1"},
+            {"CUSPLICE_DEMOTE", "no"},
+            {"CUSPLICE_SEGMENT_FIRST", "4"},
+            {"CUSPLICE_SEGMENT_MAX", "4"},
+            {"CUSPLICE_LOG", "error"},
+        }));
+    }
+};
+
+// HAZARDS B13. The next op would begin a segment, and finds that the handle is another stream's.
+TEST_F(SubmittedParts, AStreamThatHasGoneIsClosedBehindIt) {
+    static std::atomic<bool> *open;
+    static bool early;
+    static int destroyed;
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    LaunchOther(other);
+    StopAt("cuGraphLaunch", false);
+    int n = UntilSubmitted();
+    ASSERT_EQ(n, 4);
+    open = &open_;
+    early = false;
+    destroyed = 0;
+    driver().table.cuGraphExecDestroy = [](CUgraphExec) {
+        early |= !*open;
+        destroyed++;
+        return CUDA_SUCCESS;
+    };
+    cus_stream_ref gone = {other, CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&gone);
+    fake::Of(stream_)->id += 1000;
+    OpenSoon();
+    Ops(n, n + 1);
+    Join();
+    EXPECT_EQ(destroyed, 3) << "its graphs went with it";
+    EXPECT_FALSE(early) << "while one was being launched";
+    EXPECT_EQ(driver().journal.size(), expected_.size());
+}
+
 } // namespace
