@@ -206,7 +206,7 @@ class Program {
     cus_plan plan;
     bool hot = false; // an op in the midst of a segment is met as on the hot path
     bool may_begin = true;
-    bool refuse = false; // the driver refuses the next launch of a graph
+    bool refuse = false;       // the driver refuses the next launch of a graph
     bool aside = false;        // another thread patches
     uint32_t memory_epoch = 0; // moves when memory may have gone
     bool later = false;        // no further exec may be built in this step
