@@ -296,16 +296,9 @@ TEST_F(Branches, AWaitThatFailsJoinsNothing) {
 
 class SubmittedBranches : public Submitted {
   protected:
+    // The same segments at any pace.
     static void SetUpTestSuite() {
-        fake::Reset();
-        ASSERT_TRUE(fake::StartEngine({
-            {"CUSPLICE_HOLD_US", "1000000"},
-            {"CUSPLICE_SUBMIT_NS", "1"},
-            {"CUSPLICE_DEMOTE", "no"},
-            {"CUSPLICE_SEGMENT_FIRST", "32"}, // the same segments at any pace
-            {"CUSPLICE_SEGMENT_MAX", "32"},
-            {"CUSPLICE_LOG", "error"},
-        }));
+        Start({{"CUSPLICE_SEGMENT_FIRST", "32"}, {"CUSPLICE_SEGMENT_MAX", "32"}});
     }
     void SetUp() override {
         Submitted::SetUp();

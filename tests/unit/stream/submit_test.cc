@@ -285,15 +285,7 @@ TEST_F(Submitted, ANodeThatIsRefusedAgainAndAgainIsTheOnlyOneThatIsLeftOut) {
 class SubmittedParts : public Submitted {
   protected:
     static void SetUpTestSuite() {
-        fake::Reset();
-        ASSERT_TRUE(fake::StartEngine({
-            {"CUSPLICE_HOLD_US", "1000000"},
-            {"CUSPLICE_SUBMIT_NS", "1"},
-            {"CUSPLICE_DEMOTE", "no"},
-            {"CUSPLICE_SEGMENT_FIRST", "4"},
-            {"CUSPLICE_SEGMENT_MAX", "4"},
-            {"CUSPLICE_LOG", "error"},
-        }));
+        Start({{"CUSPLICE_SEGMENT_FIRST", "4"}, {"CUSPLICE_SEGMENT_MAX", "4"}});
     }
 };
 

@@ -22,14 +22,16 @@ constexpr int kOps = 12;
 
 class Submitted : public fake::EngineTest {
   protected:
-    static void SetUpTestSuite() {
+    static void SetUpTestSuite() { Start({}); }
+    static void Start(fake::Settings more) {
         fake::Reset();
-        ASSERT_TRUE(fake::StartEngine({
-            {"CUSPLICE_HOLD_US", "1000000"},
-            {"CUSPLICE_SUBMIT_NS", "1"},
-            {"CUSPLICE_DEMOTE", "no"}, // submitted whether that pays or not
-            {"CUSPLICE_LOG", "error"},
-        }));
+        more.insert(more.end(), {
+                                    {"CUSPLICE_HOLD_US", "1000000"},
+                                    {"CUSPLICE_SUBMIT_NS", "1"},
+                                    {"CUSPLICE_DEMOTE", "no"}, // submitted whether that pays or not
+                                    {"CUSPLICE_LOG", "error"},
+                                });
+        ASSERT_TRUE(fake::StartEngine(more));
     }
     void SetUp() override {
         if (std::thread::hardware_concurrency() < 2)
