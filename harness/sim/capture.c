@@ -186,6 +186,11 @@ bool cusim_work_overlaps(const struct cusim_work *work) {
     return a && a->value.programmaticStreamSerializationAllowed;
 }
 
+bool cusim_work_tells_start(const struct cusim_work *work) {
+    return work->type == CUSIM_WORK_KERNEL &&
+           attr_find(&work->kernel, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT);
+}
+
 CUresult cusim_capture_work(struct cusim_stream *s, struct cusim_work *work) {
     bool pdl = cusim_work_overlaps(work);
     if (work->type == CUSIM_WORK_KERNEL)

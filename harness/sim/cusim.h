@@ -555,6 +555,8 @@ CUresult cusim_capture_state(struct cusim_stream *stream);     /* 901 when inval
 CUresult cusim_capture_work(struct cusim_stream *stream, struct cusim_work *work);
 /* Is it a kernel with programmatic stream serialisation? */
 bool cusim_work_overlaps(const struct cusim_work *work);
+/* Is it a kernel with an event that fires once its last block has begun? */
+bool cusim_work_tells_start(const struct cusim_work *work);
 CUresult cusim_capture_record(struct cusim_stream *stream, struct cusim_event *event,
                               unsigned flags);
 CUresult cusim_capture_wait(struct cusim_stream *stream, struct cusim_event *event, unsigned flags);

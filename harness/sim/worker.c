@@ -244,14 +244,6 @@ void cusim_thread_start(void *(*run)(void *), void *argument) {
         abort(); /* without a thread for the work nothing later could be right */
 }
 
-/* Is there an event that fires once the kernel's last block has begun? */
-static bool names_event(const struct cusim_work_kernel *kernel) {
-    for (unsigned i = 0; i < kernel->n_attrs; i++)
-        if (kernel->attrs[i].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
-            return true;
-    return false;
-}
-
 static bool overlaps(const struct cusim_stream *stream, const struct cusim_work *work) {
     bool early = work->type == CUSIM_WORK_RECORD ? work->event.fires != CUSIM_FIRES_BEHIND
                                                  : cusim_work_overlaps(work);
@@ -278,7 +270,7 @@ struct cusim_op *cusim_enqueue(struct cusim_stream *stream, struct cusim_work *w
     op->grid = (struct cusim_grid){
         .changed = &stream->work_cond, .passed = &stream->passed, .trigger = trigger};
     op->overlaps = overlaps(stream, work);
-    op->grid.tells_start = work->type == CUSIM_WORK_KERNEL && names_event(&work->kernel);
+    op->grid.tells_start = cusim_work_tells_start(work);
     if (!stream->fresh) {
         stream->fresh = op;
         stream->before = stream->tail;
