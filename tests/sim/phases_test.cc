@@ -66,14 +66,16 @@ TEST(Phases, GoodOnesAreAsGoodBetweenBadOnes) {
 }
 
 TEST(Phases, KnownRunsInAnyOrderAreLearned) {
-    EXPECT_GE(Play({"none:60", "runs:400"})[1]("in_graphs"), 0.7);
-    // One step by itself: segments may be made anew in any of them, or be cut where the thread has
-    // no processor, but not without a clock.
+    // A busy machine makes graphs slow now and then, and each time they are left alone for longer.
+    EXPECT_GE(Play({"none:60", "runs:1000"})[1]("in_graphs"), 0.7);
+    // One step by itself, without all that goes by a clock: what a step may build, how long an op
+    // may wait, and what does not pay.
     Played played = Play({"none:60", "runs:400"}, {{"CUSPLICE_BUILD_US", "0"},
                                                    {"CUSPLICE_HOLD_US", "1000000"},
+                                                   {"CUSPLICE_DEMOTE", "no"},
                                                    {"CUSPLICE_SEGMENT_FIRST", "16"},
                                                    {"CUSPLICE_SEGMENT_MAX", "16"}});
-    EXPECT_GE(played[1]("in_graphs"), 0.7);
+    EXPECT_GE(played[1]("in_graphs"), 0.9);
     EXPECT_GE(played[1].Step(63), 0.9);
 }
 
