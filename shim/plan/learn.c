@@ -327,6 +327,8 @@ void cus_plan_clear(struct cus_plan *plan) {
     plan->settle_in = CUS_SETTLE_STEPS;
     plan->was_late = false;
     plan->advised = false;
+    plan->looped = 0;
+    plan->slow_loop = false;
     plan->look_until = 0;
     plan->now.n = 0;
     plan->last.n = 0; /* its names belong to kinds that may be freed */

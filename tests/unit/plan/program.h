@@ -44,6 +44,16 @@ class Program {
         cus_plan_clear(&plan);
     }
 
+    // The plan begins anew. It knows how fast the host is, and how long its steps are.
+    void Renew() {
+        cus_plan_limits limits = plan.limits;
+        uint32_t pace = plan.view.ns_per_op, longest = plan.longest;
+        cus_plan_clear(&plan);
+        cus_plan_init(&plan, &limits, &Program::Drop, this);
+        plan.view.ns_per_op = pace;
+        plan.longest = longest;
+    }
+
     cus_kind *Kind(const std::string &name) {
         auto &entry = kinds_[name];
         if (!entry) {

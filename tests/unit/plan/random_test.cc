@@ -2,6 +2,7 @@
 // graph that was built is dropped in the end. Random programs come to places to which no program
 // written by hand leads (tools/coverage).
 #include "tests/unit/plan/branch_kinds.h"
+#include "tests/unit/plan/invariants.h"
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>
@@ -17,9 +18,18 @@ using Song = std::vector<std::string>; // names of ops; "|" is a call that is no
 
 class RandomProgram {
   public:
-    explicit RandomProgram(unsigned seed)
-        : random_(seed), program_({2, Below(2) ? 4u : 2u, 8 + Below(60), 0, 4, 100000,
-                                   CUS_MODE_PIECEWISE, false}) {
+    // With `variants` the ops have addresses and shapes, which come again in some of the programs.
+    explicit RandomProgram(unsigned seed, unsigned variants = 0)
+        : random_(seed), values_(seed),
+          program_({2, Below(2) ? 4u : 2u, 8 + Below(60), 0, variants ? variants : 4, 100000,
+                    CUS_MODE_PIECEWISE, false}) {
+        if (variants) {
+            addresses_ = 1 + (unsigned)(values_() % 3);
+            shapes_ = values_() % 2 ? 1 : 1 + (unsigned)(values_() % 20);
+            new_ = 1 + (unsigned)(values_() % 100);
+            program_.hot = values_() % 2;
+            program_.aside = values_() % 4 == 0;
+        }
         Become("record", RecordOn(0));
         Become("end", RecordOn(1));
         for (unsigned back : {1, 2, 3}) {
@@ -59,8 +69,9 @@ class RandomProgram {
                 if (Now(watchdog * (unsigned)song.size()))
                     Cut(CUS_CUT_WATCHDOG);
                 if (name != "|")
-                    program_.Op(name);
+                    Ask(name, i);
             }
+            ASSERT_EQ(Invariants::Broken(&program_.plan), "") << "turn " << i;
             if (pace)
                 cus_plan_paced(&program_.plan, 10, 10 * (500 + Below(pace)));
             program_.refuse |= Now(refuses);
@@ -77,10 +88,12 @@ class RandomProgram {
         Cut(CUS_CUT_OTHER);
         ExpectFaithful(program_);
         cus_plan_clear(&program_.plan);
+        EXPECT_EQ(Invariants::Broken(&program_.plan), "");
         EXPECT_EQ(program_.dropped, program_.built);
     }
 
     unsigned InGraphs() const { return program_.in_graphs; }
+    Program &program() { return program_; }
 
   private:
     static const unsigned kSides = 4;
@@ -97,6 +110,14 @@ class RandomProgram {
         kind->branch = like.branch;
         kind->from = like.from;
         kind->back = like.back;
+    }
+
+    void Ask(const std::string &name, unsigned turn) {
+        if (!new_ || (name[0] != 'k' && name != "new"))
+            return program_.Op(name);
+        asked_++;
+        uint64_t address = values_() % new_ ? turn % addresses_ : 1000 + asked_;
+        program_.Op(name, address, 0, 1 + turn / addresses_ % shapes_);
     }
 
     static void Append(Song *song, const Song &more) {
@@ -164,7 +185,8 @@ class RandomProgram {
         }
     }
 
-    std::mt19937 random_;
+    std::mt19937 random_, values_; // of the ops, and of what they ask for
+    unsigned addresses_ = 1, shapes_ = 1, new_ = 0, asked_ = 0;
     Program program_;
     unsigned kinds_ = 0;
 };
@@ -183,6 +205,34 @@ TEST(Random, ProgramsAreIssuedAsTheyAsk) {
         in_graphs += program.InGraphs();
     }
     EXPECT_GT(in_graphs, 10000u);
+}
+
+TEST(Random, AddressesAndShapesAreWhatTheyAsk) {
+    unsigned in_graphs = 0;
+    for (unsigned seed = 0; seed < 200; seed++) {
+        SCOPED_TRACE(seed);
+        RandomProgram program(seed, (const unsigned[]){1, 3, 8, 12, 1000}[seed % 5]);
+        program.Run(40 + seed % 16 * 20);
+        in_graphs += program.InGraphs();
+    }
+    EXPECT_GT(in_graphs, 10000u);
+}
+
+// A plan that was cleared keeps the pace of the host and the length of its steps, and nothing else.
+TEST(Random, AClearedPlanIsAsANewOne) {
+    for (unsigned seed = 0; seed < 200; seed++) {
+        SCOPED_TRACE(seed);
+        RandomProgram cleared(seed), renewed(seed);
+        for (RandomProgram *each : {&cleared, &renewed})
+            each->Run(20 + seed % 16 * 20);
+        renewed.program().Renew();
+        for (RandomProgram *each : {&cleared, &renewed})
+            each->Run(60);
+        EXPECT_EQ(cleared.program().segments, renewed.program().segments);
+        EXPECT_EQ(cleared.program().built, renewed.program().built);
+        EXPECT_EQ(cleared.program().patched, renewed.program().patched);
+        EXPECT_EQ(cleared.program().flushes, renewed.program().flushes);
+    }
 }
 
 // Its steps part thousands of times between the fork of a branch and its join.
