@@ -2,9 +2,12 @@
 // are refused.
 #include "shim/plan/pattern.h"
 
+#include <fnmatch.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <stdlib.h>
 
+#include <random>
 #include <string>
 
 namespace {
@@ -73,6 +76,30 @@ TEST(Glob, Matches) {
     };
     for (const auto &c : cases)
         EXPECT_EQ(cus_glob_matches(c.glob, c.name), c.matches) << c.glob << " on " << c.name;
+}
+
+// The C library's own globs are the same, but that a [ without its ] is a letter there.
+TEST(Glob, MatchesWhatTheCLibraryMatches) {
+    std::mt19937 random(1);
+    unsigned compared = 0, matched = 0;
+    // A backslash means another thing inside of brackets there.
+    for (const std::string &letters : {std::string("ab-*?[]!^"), std::string("ab-*?\\")})
+        for (int i = 0; i < 200000; i++) {
+            std::string glob, name;
+            for (unsigned n = 1 + random() % 8; n-- > 0;)
+                glob += letters[random() % letters.size()];
+            for (unsigned n = random() % 5; n-- > 0;)
+                name += "ab-*]!^\\"[random() % 8];
+            if (Error(glob.c_str()) != "(good)")
+                continue;
+            bool matches = cus_glob_matches(glob.c_str(), name.c_str());
+            EXPECT_EQ(matches, fnmatch(glob.c_str(), name.c_str(), 0) == 0)
+                << glob << " on " << name;
+            compared++;
+            matched += matches;
+        }
+    EXPECT_GT(compared, 100000u);
+    EXPECT_GT(matched, 10000u);
 }
 
 TEST(Glob, ManyStarsTakeNoTime) {
@@ -181,12 +208,37 @@ TEST(Pattern, RegexThatWouldTakeAllMemoryOrTimeIsNone) {
     EXPECT_EQ(Error(("re:" + std::string(40, '(') + "a" + std::string(40, ')')).c_str()),
               "too many groups in each other");
     EXPECT_EQ(Error("re:(a*)\\1"), "references back are not for rules");
+    EXPECT_EQ(Error(("re:" + std::string(33, '(') + "a" + std::string(33, ')')).c_str()),
+              "too many groups in each other");
+    EXPECT_EQ(Error(("re:" + std::string(32, '(') + "a" + std::string(32, ')')).c_str()), "(good)");
+    // As large as may be, and one part more.
+    EXPECT_EQ(Error("re:a{999}"), "(good)");
+    EXPECT_EQ(Error("re:a{1000}"), "the expression repeats too much");
+    EXPECT_EQ(Error("re:(a{9}b){82}"), "(good)");
+    EXPECT_EQ(Error("re:(a{9}b){83}"), "the expression repeats too much");
+    // What stands in brackets is one part.
+    for (const char *set : {"[a{999}b{999}]", "[]a{999}b{999}]", "[^]a{999}b{999}]"})
+        EXPECT_EQ(Error((std::string("re:") + set + "{99}").c_str()), "(good)") << set;
+    EXPECT_EQ(Error("re:[^]](a{999})(a{999})"), "the expression repeats too much");
     // What people write is not affected.
     for (const char *text :
          {"re:^(gemm|conv)_[a-z0-9]+_(f16|f32){1,2}$", "re:^nccl.*Kernel", "re:a++",
           "re:(x+y+)+z{3,40}", "re:\\.\\*", "re:[]+{]+", "re:^at::.*[[:alpha:]]+"}) {
         EXPECT_EQ(Error(text), "(good)") << text;
     }
+}
+
+TEST(Pattern, NothingIsLeftOfThoseThatWent) {
+    auto all = [] {
+        for (const char *text : {"a*", "re:^(gemm|conv)_[a-z0-9]+", "re:(a", "re:a**",
+                                 "mangled:_Z*", "lib:lib*", "lib:a/b", "api:cu*", "[", ""})
+            Error(text);
+    };
+    all();
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 1000; i++)
+        all();
+    EXPECT_LT(mallinfo2().uordblks, before + 1000);
 }
 
 TEST(Pattern, WhatIsNoneIsToldWhy) {

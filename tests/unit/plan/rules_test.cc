@@ -3,6 +3,7 @@
 #include "shim/plan/rules.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <string>
 
@@ -138,6 +139,29 @@ TEST_F(Rules, AProblemThatNobodyListensToIsCounted) {
     EXPECT_FALSE(cus_rules_matched(quiet, 1));
     EXPECT_FALSE(cus_rules_matched(quiet, 2)) << "there is none";
     cus_rules_free(quiet);
+}
+
+TEST_F(Rules, NothingIsLeftOfThoseThatWent) {
+    Named("mode = eager\n[rules]\neager = [x\neager = re:^_ZN2at\neager = good\neager = a b\n"
+          "graph = re:^g\neager = api:cuNone\neager = api:cuMemcpy*\neager = lib:libnccl*\n"
+          "[step]\nmarker = a*\nclass = mixed\n[step]\nmarker = [\n[step]\nclass = decode\n");
+    const int loads = 300, block = 32; // the smallest one
+    auto often = [this] {
+        for (int i = 0; i < loads; i++)
+            LoadAll();
+        return mallinfo2().uordblks;
+    };
+    size_t before = often(); // with nearly all that the C library keeps
+    EXPECT_LT(often(), before + loads * block * 3 / 4);
+}
+
+TEST_F(Rules, OfANamedFileAreNamed) {
+    std::string named = Named("[rules]\neager = a\n");
+    int n = 0;
+    struct cus_rules *of_file = cus_rules_load_file(named.c_str(), nullptr, nullptr, &n);
+    ASSERT_EQ(cus_rules_count(of_file), 1u);
+    EXPECT_EQ(cus_rules_get(of_file, 0)->source, CUS_SOURCE_NAMED);
+    cus_rules_free(of_file);
 }
 
 TEST_F(Rules, RaisedPrivilegesReadNone) {
