@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 extern "C" {
+#include "shim/base/hash.h"
 #include "shim/base/mem.h"
 #include "shim/plan/choose.h"
 }
@@ -236,6 +239,87 @@ TEST_F(Lacking, CountsNoPatchForTheNode) {
     ASSERT_EQ(cus_plan_n_dirty(&program.plan), 2u);
     EXPECT_EQ(cus_choose_dirty_nodes(&program.plan, variant), 1u);
     Segment()->records = 0;
+}
+
+TEST_F(Lacking, NoneThatHasEveryNodeIsSaidTo) {
+    Segment()->all_nodes = true;
+    Segment()->records = 1;
+    for (uint32_t grid : {3u, 4u, 5u, 3u}) {
+        program.Op("k0");
+        for (unsigned i = 1; i < 28; i++) {
+            if (i == 27)
+                cus_plan_supersede(&program.plan, 0);
+            program.Op("k" + std::to_string(i % 5), 100 + i, i, i == 5 ? grid : 1);
+        }
+        program.Sync();
+    }
+    ASSERT_EQ(program.built, 1u);
+    EXPECT_EQ(Segment()->newest->absent, nullptr);
+    Segment()->records = 0;
+}
+
+// What has no graph for its shapes is patched, and a graph is tried a few times, then seldom.
+TEST(Choose, ABuildThatFailsIsTriedMoreAndMoreSeldom) {
+    Program program(ONE_SEGMENT);
+    for (int step = 0; step < 10; step++)
+        StepAt(program, 100, 1);
+    program.unbuildable = true;
+    program.tried = 0;
+    std::vector<int> apart;
+    for (int step = 0, last = 0; step < 4000; step++) {
+        StepAt(program, 100, 1 + step % 2);
+        if (program.tried) {
+            apart.push_back(step - last);
+            last = step;
+        }
+        program.tried = 0;
+    }
+    EXPECT_EQ(apart, (std::vector<int>{2, 1, 1, 1, 64, 128, 256, 512, 1024}));
+    program.unbuildable = false;
+    program.ResetCounts();
+    for (int step = 0; step < 4000; step++)
+        StepAt(program, 100, 1 + step % 2);
+    EXPECT_EQ(program.built, 1u);
+    ExpectFaithful(program);
+}
+
+// Shapes that came are known when the table grows.
+TEST(Choose, WhatIsRememberedOfShapesStays) {
+    Program program({2, 28, 28, 0, 16, 100000, CUS_MODE_PIECEWISE, false});
+    for (int step = 0; step < 10; step++)
+        StepAt(program, 100, 1);
+    const uint64_t mask = program.plan.sig_mask;
+    program.ResetCounts();
+    for (uint32_t grid = 2; grid < 8; grid++)
+        StepAt(program, 100, grid);
+    EXPECT_EQ(program.built, 0u);
+    EXPECT_EQ(program.plan.sig_mask, mask) << "they take nobody's place";
+    program.plan.longest = 4 * (uint32_t)mask;
+    for (uint32_t grid = 2; grid < 8; grid++)
+        StepAt(program, 100, grid);
+    EXPECT_GT(program.plan.sig_mask, mask);
+    EXPECT_EQ(program.built, 5u) << "for all but what the only graph held by then";
+    ExpectFaithful(program);
+}
+
+// Each has one slot, however often it comes.
+TEST(Choose, ShapesAreCountedUpToABound) {
+    Program program;
+    for (uint64_t i = 1; i <= 64; i++) {
+        cus_signature sig = {cus_hash(i), cus_hash_second(i)};
+        for (int times = 1; times < 100; times++) {
+            cus_choose_note(&program.plan, sig);
+            uint64_t n = 0, most = 0;
+            for (uint64_t slot = 0; slot <= program.plan.sig_mask; slot++)
+                if (uint64_t here = program.plan.sig_counts[slot]) {
+                    n++;
+                    if ((here ^ sig.lo) < 16)
+                        most = here;
+                }
+            ASSERT_EQ(n, i);
+            ASSERT_EQ(most, (sig.lo & ~uint64_t{15}) + std::min(times, 15));
+        }
+    }
 }
 
 // The table of what came before is as large as a step, up to a bound.

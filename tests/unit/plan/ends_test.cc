@@ -60,6 +60,30 @@ TEST_F(Ends, EightPausesInARowAtOnePlaceAreOne) {
     ExpectFaithful(program);
 }
 
+// A break each time keeps a boundary: nothing else is counted there.
+TEST_F(Ends, BreaksAreCountedUpToABound) {
+    auto broken = [this] {
+        for (unsigned i = 0; i < OPS; i++) {
+            program.Op("k" + std::to_string(i));
+            if (i == BEHIND)
+                program.Break();
+        }
+        program.Sync();
+    };
+    for (int i = 0; i < 20; i++)
+        broken();
+    ASSERT_EQ(At(BEHIND)->boundary, CUS_BOUNDARY_CUT);
+    for (int i = 0; i < 2000; i++) {
+        unsigned before = At(BEHIND)->cuts;
+        broken();
+        ASSERT_EQ(At(BEHIND)->cuts, before + 1 < 512 ? before + 1 : 256);
+        ASSERT_EQ(At(BEHIND)->passes, 0u);
+    }
+    Step(false);
+    EXPECT_EQ(At(BEHIND)->passes, 1u);
+    ExpectFaithful(program);
+}
+
 // What the driver refuses is kept out of segments for a while, and the ops around it are not.
 class Refused : public Ends {
   protected:
@@ -85,8 +109,10 @@ TEST_F(Refused, OnceIsTriedWithAnotherGraph) {
     Refuse();
     EXPECT_EQ(program.dropped, 1u) << "the graph, of which nothing is known any more";
     EXPECT_EQ(Segment()->n_variants, 0u);
+    EXPECT_EQ(program.plan.view.built_anew, 0u);
     Step(false);
     EXPECT_EQ(program.built, 2u);
+    EXPECT_EQ(program.plan.view.built_anew, 1u);
     EXPECT_EQ(KeptOut(), 0u);
     ExpectFaithful(program);
 }

@@ -75,17 +75,18 @@ class Invariants {
             Is(segment->n >= 2 && segment->lead < segment->n, "a segment has ops of its own");
             Is(segment->lead <= CUS_PREFIX_MAX, "a few ops lead at most");
             for (uint32_t i = 0; i < segment->n; i++) {
-                Is(nodes_.count(segment->nodes[i]), "a segment's nodes are in the tree");
-                Is(segment->places[i].kind == segment->nodes[i]->key.kind, "places have its kinds");
+                const cus_node *node = segment->nodes[i];
+                Is(nodes_.count(node), "a segment's nodes are in the tree");
+                Is(segment->places[i].kind == node->key.kind, "places have its kinds");
+                Is(!node->join, "an alias is in no segment");
+                Is(!i || node->key.parent == segment->nodes[i - 1], "it is a path");
             }
             if (!broken_.empty())
                 return;
-            // The first ones may lead to another segment that has them, or to none if that one was
-            // dropped.
+            // The first one may lead to another segment, or to none if that one was dropped.
             for (uint32_t i = segment->lead; i < segment->n; i++) {
                 const cus_segment *of = segment->nodes[i]->segment;
-                bool shared = i < CUS_PREFIX_MAX && (!of || Has(of, segment->nodes[i]));
-                Is(of == segment || shared, "a segment's own nodes lead to it");
+                Is(of == segment || !i, "a segment's own nodes lead to it");
             }
         }
         Is(plan_->oldest == before, "the oldest is the last of the list");
@@ -93,7 +94,8 @@ class Invariants {
         Is(plan_->n_waiting == waits, "n_waiting counts those that wait");
         Is(plan_->n_stale == stale, "n_stale counts the stale ones");
         for (const cus_node *node : nodes_)
-            Is(!node->segment || segments_.count(node->segment), "no node leads to a dropped one");
+            Is(!node->segment || (segments_.count(node->segment) && Has(node->segment, node)),
+               "a node leads to a segment that has it");
     }
 
     static uint64_t HashOfHead(const cus_segment *segment) {
@@ -176,7 +178,9 @@ class Invariants {
             Is(!variant->behind || variant->behind->before == variant, "both know of each other");
         }
         for (size_t i = 0; plan_->history && i < CUS_HISTORY; i++)
-            Is(!plan_->history[i] || segments_.count(plan_->history[i]), "history is of segments");
+            if (const cus_segment *segment = plan_->history[i])
+                Is(segments_.count(segment) && segment->used % CUS_HISTORY == i,
+                   "history has segments where they were launched last");
     }
 
     void Deferred() {

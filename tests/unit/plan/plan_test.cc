@@ -510,6 +510,12 @@ TEST(Plan, MemoryNodesAreNotReliedUponOnceMemoryMayHaveGone) {
     step(2);
     EXPECT_EQ(program.patched, 1u);
     EXPECT_EQ(program.in_graphs, 12u);
+    // What is built is as new as the memory.
+    cus_plan_drop_handle(&program.plan, nullptr);
+    for (int i = 0; i < 4; i++)
+        step(3);
+    EXPECT_EQ(program.built, 1u);
+    EXPECT_EQ(program.patched, 1u);
     ExpectFaithful(program);
 }
 

@@ -1,5 +1,6 @@
 // Promise: if steps part in their first ops, deferred ops move from one segment to another. The ops
 // issued are always those requested, and no dropped segment is used.
+#include "tests/unit/plan/invariants.h"
 #include "tests/unit/plan/program.h"
 
 #include <gtest/gtest.h>
@@ -12,62 +13,6 @@ namespace {
 #ifndef SEEDS
 #define SEEDS 60
 #endif
-
-struct Known {
-    std::set<const cus_segment *> segments;
-    const cus_plan *plan;
-};
-
-bool Has(const cus_segment *segment, const cus_node *node) {
-    for (uint32_t i = 0; i < segment->n; i++)
-        if (segment->nodes[i] == node)
-            return true;
-    return false;
-}
-
-void ExpectSegmentOf(cus_node *node, void *context) {
-    const auto *known = static_cast<const Known *>(context);
-    if (!node->segment)
-        return;
-    ASSERT_TRUE(known->segments.count(node->segment)) << "a node's segment is gone";
-    ASSERT_TRUE(Has(node->segment, node));
-}
-
-// What the plan says of its segments fits together.
-void ExpectWhole(const cus_plan &plan) {
-    Known known = {{}, &plan};
-    const cus_segment *before = nullptr;
-    for (const cus_segment *segment = plan.view.segments; segment;
-         before = segment, segment = segment->next) {
-        ASSERT_EQ(segment->prev, before);
-        known.segments.insert(segment);
-        ASSERT_LE(segment->lead, (uint32_t)CUS_PREFIX_MAX);
-        ASSERT_LT(segment->lead, segment->n);
-        for (uint32_t i = 0; i < segment->n; i++) {
-            const cus_node *node = segment->nodes[i];
-            ASSERT_EQ(segment->places[i].kind, node->key.kind);
-            ASSERT_FALSE(node->join);
-            if (i) {
-                ASSERT_EQ(node->key.parent, segment->nodes[i - 1]);
-            }
-            if (i && i >= segment->lead) {
-                ASSERT_EQ(node->segment, segment) << "its own nodes are its own";
-            }
-        }
-    }
-    ASSERT_EQ(plan.oldest, before);
-    ASSERT_EQ(plan.view.n_segments, known.segments.size());
-    cus_tree_each(const_cast<cus_tree *>(&plan.tree), ExpectSegmentOf, &known);
-    for (uint64_t i = 0; plan.history && i < CUS_HISTORY; i++) {
-        if (const cus_segment *segment = plan.history[i]) {
-            ASSERT_TRUE(known.segments.count(segment)) << "a segment that came is gone";
-            ASSERT_EQ(segment->used % CUS_HISTORY, i);
-        }
-    }
-    if (plan.view.segment) {
-        ASSERT_TRUE(known.segments.count(plan.view.segment));
-    }
-}
 
 TEST(Prefix, RandomStepsThatBeginAlikeAreFaithful) {
     unsigned turned = 0, graphs = 0;
@@ -113,7 +58,7 @@ TEST(Prefix, RandomStepsThatBeginAlikeAreFaithful) {
                         cus_plan_evict(&program.plan, 2);
                     program.may_begin = !chance(50);
                 }
-                ExpectWhole(program.plan);
+                ASSERT_EQ(Invariants::Broken(&program.plan), "");
                 if (HasFatalFailure())
                     FAIL() << "seed " << seed << " step " << step;
             }

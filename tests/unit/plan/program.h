@@ -157,7 +157,7 @@ class Program {
             Journal(i);
         eager += plan.view.n;
         flushes++;
-        cus_plan_end(&plan, {CUS_ENDED_CUT, cut, nullptr});
+        End({CUS_ENDED_CUT, cut, nullptr});
     }
 
     void Fire() {
@@ -167,7 +167,9 @@ class Program {
         cus_variant *predicted = plan.view.predicted;
         cus_choice choice = cus_plan_choose(&plan, aside, &variant);
         mispredicted += predicted && variant != predicted;
-        if (choice == CUS_CHOICE_BUILD && later && (variant = cus_plan_fall_back(&plan, true))) {
+        tried += choice == CUS_CHOICE_BUILD;
+        if (choice == CUS_CHOICE_BUILD && (later || unbuildable) &&
+            (variant = cus_plan_fall_back(&plan, later))) {
             near++;
         } else if (choice == CUS_CHOICE_BUILD) {
             auto *exec = new cus_exec;
@@ -201,7 +203,7 @@ class Program {
             for (uint32_t i = 0; i < n; i++)
                 Journal(i);
             eager += n;
-            cus_plan_end(&plan, {CUS_ENDED_REFUSED, CUS_CUT_OTHER, variant});
+            End({CUS_ENDED_REFUSED, CUS_CUT_OTHER, variant});
             return;
         }
         // What the graph holds is what runs: a node that was not patched shows up in the journal.
@@ -210,7 +212,7 @@ class Program {
         launched.insert(launched.end(), variant->exec->ops.begin(), variant->exec->ops.end());
         in_graphs += n;
         segments.push_back(n);
-        cus_plan_end(&plan, {CUS_ENDED_LAUNCHED, CUS_CUT_OTHER, variant});
+        End({CUS_ENDED_LAUNCHED, CUS_CUT_OTHER, variant});
     }
 
     cus_plan plan;
@@ -220,11 +222,12 @@ class Program {
     bool aside = false;        // another thread patches
     uint32_t memory_epoch = 0; // moves when memory may have gone
     bool later = false;        // no further exec may be built in this step
+    bool unbuildable = false;  // nor can it be
     uint64_t now = 0;          // ns; an op comes each microsecond
     std::vector<std::string> requested, issued, launched; // the last: in graphs
     std::vector<uint32_t> segments;                       // sizes, in launch order
     unsigned in_graphs = 0, eager = 0, built = 0, exact = 0, near = 0, patched = 0, diverged = 0,
-             flushes = 0, dropped = 0, mispredicted = 0,
+             flushes = 0, dropped = 0, mispredicted = 0, tried = 0, turns = 0,
              reshaped = 0; // of these that are patched
 
     void ResetCounts() {
@@ -239,6 +242,17 @@ class Program {
         std::string name;
     };
     std::map<std::string, std::unique_ptr<NamedKind>> kinds_;
+
+    // What ends a turn of a loop begins the next one: that is told, and nothing else.
+    void End(cus_outcome outcome) {
+        uint64_t begun = plan.clock_now;
+        bool deferred = plan.view.n;
+        bool turned = cus_plan_end(&plan, outcome);
+        if (deferred) {
+            EXPECT_EQ(turned, plan.clock_now != begun);
+        }
+        turns += turned;
+    }
 
     bool Hot(const cus_kind *kind, const uint32_t *dims, void **params) {
         const cus_kind *expected = cus_plan_midst(&plan.view);

@@ -183,6 +183,25 @@ TEST(Ramp, PaceIsInRangeWhateverIsSaid) {
     }
 }
 
+TEST(Ramp, PaceIsWhatItTakesToTheNextOp) {
+    EXPECT_EQ(cus_ramp_paced(0, 10, 10000), 1001u) << "rounded up";
+    EXPECT_EQ(cus_ramp_paced(1001, 10, 10000), 1001u);
+    EXPECT_EQ(cus_ramp_paced(0, 3, 9000), 3001u);
+}
+
+// The GPU is the slower side.
+TEST(Ramp, ASlowHostAloneTakesLessTimeWhereTheGpuIsLate) {
+    auto size = [](bool late, uint32_t pace) {
+        cus_ramp_limits limits = {4, 1024, 160000, late};
+        return cus_ramp_size(&limits, {1024, 0}, pace, 100000);
+    };
+    for (uint32_t pace : {200u, 1000u})
+        EXPECT_EQ(size(true, pace), size(false, pace)) << pace;
+    EXPECT_EQ(size(true, 1000), 160u);
+    EXPECT_EQ(size(false, 1001), 64u);
+    EXPECT_EQ(size(true, 1001), 160000u / 8 / 1001);
+}
+
 TEST(Ramp, PaceFollowsAFasterHostSoonerThanASlowerOne) {
     uint32_t down = cus_ramp_paced(1000, 16, 16 * 500), up = cus_ramp_paced(1000, 16, 16 * 1500);
     EXPECT_LE(down, 760u);

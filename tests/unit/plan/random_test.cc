@@ -19,9 +19,9 @@ using Song = std::vector<std::string>; // names of ops; "|" is a call that is no
 class RandomProgram {
   public:
     // With `variants` the ops have addresses and shapes, which come again in some of the programs.
-    explicit RandomProgram(unsigned seed, unsigned variants = 0)
+    explicit RandomProgram(unsigned seed, unsigned variants = 0, unsigned nodes_max = 100000)
         : random_(seed), values_(seed),
-          program_({2, Below(2) ? 4u : 2u, 8 + Below(60), 0, variants ? variants : 4, 100000,
+          program_({2, Below(2) ? 4u : 2u, 8 + Below(60), 0, variants ? variants : 4, nodes_max,
                     CUS_MODE_PIECEWISE, false}) {
         if (variants) {
             addresses_ = 1 + (unsigned)(values_() % 3);
@@ -71,7 +71,9 @@ class RandomProgram {
                 if (name != "|")
                     Ask(name, i);
             }
-            ASSERT_EQ(Invariants::Broken(&program_.plan), "") << "turn " << i;
+            if (i % 8 == 0) {
+                ASSERT_EQ(Invariants::Broken(&program_.plan), "") << "turn " << i;
+            }
             if (pace)
                 cus_plan_paced(&program_.plan, 10, 10 * (500 + Below(pace)));
             program_.refuse |= Now(refuses);
@@ -211,7 +213,8 @@ TEST(Random, AddressesAndShapesAreWhatTheyAsk) {
     unsigned in_graphs = 0;
     for (unsigned seed = 0; seed < 200; seed++) {
         SCOPED_TRACE(seed);
-        RandomProgram program(seed, (const unsigned[]){1, 3, 8, 12, 1000}[seed % 5]);
+        RandomProgram program(seed, (const unsigned[]){1, 3, 8, 12, 1000}[seed % 5],
+                              seed % 3 ? 100000 : 150); // which is full now and then
         program.Run(40 + seed % 16 * 20);
         in_graphs += program.InGraphs();
     }
@@ -220,7 +223,7 @@ TEST(Random, AddressesAndShapesAreWhatTheyAsk) {
 
 // A plan that was cleared keeps the pace of the host and the length of its steps, and nothing else.
 TEST(Random, AClearedPlanIsAsANewOne) {
-    for (unsigned seed = 0; seed < 200; seed++) {
+    for (unsigned seed = 0; seed < 80; seed++) {
         SCOPED_TRACE(seed);
         RandomProgram cleared(seed), renewed(seed);
         for (RandomProgram *each : {&cleared, &renewed})
