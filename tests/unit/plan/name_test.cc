@@ -143,8 +143,15 @@ TEST(Name, GoesOnBehindEachTypeAndExpression) {
           "u3fooIiE",    "UlvE_",       "UlviE0_", "Ut_",       "Ut1_",   "N1a1bE",    "N1a1bIiEE",
           "Z1fvE1g",     "St4pairIiiE", "Sa",      "SaIiE",     "S_",     "S0_",       "SA1_",
           "S_IiE",       "PKi",         "rVKPi",   "ROi",       "CGd",    "JiiE",      "J1aIiEE",
-          "IiE"})
+          "IiE"}) {
         EXPECT_EQ(Qualified(std::string("_ZN1x1kI") + type + "E1lEv"), "x::k::l") << type;
+        // Where one type stands alone, another one behind it would be no part of the name.
+        if (*type != 'I' && *type != 'J') {
+            EXPECT_EQ(Qualified(std::string("_ZN1xcv") + type + "1lEv"), "x::operator cast::l")
+                << type;
+        }
+    }
+    EXPECT_EQ(Qualified("_ZN1xcvL1a1lEv"), "x::operator cast::l");
     for (const char *expression : {"fp_",          "fp0_",     "fpT",           "fL1p_",
                                    "fL1p0_",       "cl1gfp_E", "cp1gLi1EE",     "ilLi1ELi2EE",
                                    "sP1aE",        "nwLi1EE",  "naLi1EE",       "tl1aLi1EE",
@@ -162,9 +169,13 @@ TEST(Name, GoesOnBehindEachTypeAndExpression) {
                                    "ssLi1ELi2E",   "T_",       "T0_IiE",        "1a",
                                    "1aIiE",        "Li1E",     "L_Z1fvE",       "LZ1fvE",
                                    "L_Z1fIiEvvE",  "JLi1EE",   "XLi1EE",        "XX1aEE",
-                                   "Lb0E",         "LDnE",     "LS_3E"})
+                                   "Lb0E",         "LDnE",     "LS_3E"}) {
         EXPECT_EQ(Qualified(std::string("_ZN1x1kIX") + expression + "EE1lEv"), "x::k::l")
             << expression;
+        // In the bounds of an array one expression stands alone.
+        EXPECT_EQ(Qualified(std::string("_ZN1xcvDt") + expression + "E1lEv"), "x::operator cast::l")
+            << expression;
+    }
 }
 
 // They are deep only if they lie in each other.
@@ -220,6 +231,8 @@ TEST(Name, OfOperatorsAndOfWhatHasNone) {
         {"_Zxi1av", "_Zxi1av"},
         {"_Zlx1av", "_Zlx1av"},
         {"_Zzzv", "_Zzzv"},
+        {"_ZN1AcwiEv", "A"},
+        {"_ZN1AxviEv", "A"},
         {"_ZN1aUt_1fEv", "a::{unnamed}::f"},
         {"_ZN1aUt0_1fEv", "a::{unnamed}::f"},
         {"_ZN1aUlvE_1fEv", "a::{lambda}::f"},
@@ -468,6 +481,16 @@ TEST(Shown, NamesAsDemanglersAndProfilersShowThem) {
 }
 
 // The same parts as those of the mangled name.
+TEST(Shown, IsCutWhereThereIsNoRoom) {
+    char base[5], qualified[8];
+    memset(base, 'x', sizeof base);
+    memset(qualified, 'x', sizeof qualified);
+    EXPECT_EQ(cus_name_shown("ns::kernel(int)", "", base, sizeof base, qualified, sizeof qualified),
+              CUS_NAME_DEMANGLED);
+    EXPECT_STREQ(base, "kern");
+    EXPECT_STREQ(qualified, "ns::ker");
+}
+
 TEST(Shown, AgreesWithTheScanner) {
     const struct {
         const char *mangled, *shown;

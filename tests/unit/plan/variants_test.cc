@@ -302,18 +302,18 @@ TEST(Variants, AnIdleStreamGivesUpALittleAtATime) {
     ExpectFaithful(program);
 }
 
-// In the midst of a segment that is twice as long as the others, has no graph yet, and comes behind
-// so many of their shapes in turn.
-void WantTwice(Program &program, int shapes) {
+// In the midst of a segment of `ops` ops that has no graph yet, and comes behind so many of the
+// shapes of the other one in turn.
+void Want(Program &program, int ops, int shapes) {
     for (int step = 0; step < 3; step++) {
         Step(program, step % shapes);
         program.Break();
-        for (int i = 0; i < (step < 2 ? 2 * OPS : OPS); i++)
+        for (int i = 0; i < (step < 2 ? ops : ops / 2); i++)
             program.Op("b" + std::to_string(i));
         if (step < 2)
             program.Sync();
     }
-    ASSERT_TRUE(program.plan.view.segment && program.plan.view.segment->n == 2 * OPS);
+    ASSERT_TRUE(program.plan.view.segment && program.plan.view.segment->n == (uint32_t)ops);
 }
 
 // All that is beyond the first would not be enough: none of it goes.
@@ -322,11 +322,25 @@ TEST(Variants, NothingGoesInVain) {
     for (int step = 0; step < 20; step++)
         Turn(program, step % 2);
     ASSERT_EQ(program.built, 2u);
-    WantTwice(program, 1);
-    EXPECT_FALSE(cus_plan_drop_oldest(&program.plan)) << "a graph of 12 for one of 24";
+    Want(program, OPS + 1, 1);
+    EXPECT_FALSE(cus_plan_drop_oldest(&program.plan)) << "a graph of 12 for one of 13";
     EXPECT_EQ(program.dropped, 0u);
     program.Sync();
     ExpectFaithful(program);
+}
+
+TEST(Variants, NoMoreGoesThanIsWanted) {
+    for (int ops : std::initializer_list<int>{OPS - 1, OPS, OPS + 1, 2 * OPS}) {
+        Program program({2, 2 * OPS, 2 * OPS, 0, 1000, 100000, CUS_MODE_PIECEWISE, false});
+        for (int step = 0; step < 60; step++)
+            Turn(program, step % 6);
+        ASSERT_EQ(program.built, 6u);
+        Want(program, ops, 1);
+        EXPECT_TRUE(cus_plan_drop_oldest(&program.plan));
+        EXPECT_EQ(program.dropped, ops <= OPS ? 1u : 2u) << ops;
+        program.Sync();
+        ExpectFaithful(program);
+    }
 }
 
 // Graphs go at any time, the one that was launched last among them.
@@ -354,7 +368,7 @@ TEST(Variants, NothingGoesInVainWhereSomeOfItIsInUse) {
     for (int step = 0; step < 30; step++)
         Turn(program, step % 3);
     ASSERT_EQ(program.built, 3u);
-    WantTwice(program, 2); // the third one does not come any more
+    Want(program, 2 * OPS, 2); // the third one does not come any more
     while (cus_plan_drop_oldest(&program.plan))
         ;
     EXPECT_EQ(program.dropped, 0u) << "a graph of 12 went where 24 were wanted";
