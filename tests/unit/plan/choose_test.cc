@@ -115,6 +115,25 @@ TEST(Choose, AddressesThatNeverComeAgainEarnNone) {
     EXPECT_EQ(program.built, 3u);
 }
 
+// What is asked for is asked of the ops that differ, wherever they are: those between come again.
+TEST(Choose, FewAddressesThatNeverComeAgainEarnNoneEither) {
+    const unsigned ops = 28, parts = 8; // one op of each part has a new address
+    for (unsigned back = 1; back <= 3; back++) {
+        Program program({2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
+        for (unsigned step = 0; step < 60; step++) {
+            std::vector<uint64_t> address(ops);
+            for (unsigned part = 0; part < parts; part++)
+                address[(part + 1) * ops / parts - back] = 1000 + step;
+            for (unsigned i = 0; i < ops; i++)
+                program.Op("k" + std::to_string(i), address[i], i);
+            program.Sync();
+        }
+        EXPECT_EQ(program.built, 1u) << back;
+        EXPECT_GE(program.patched, 50u * parts);
+        ExpectFaithful(program);
+    }
+}
+
 TEST(Choose, GrowingGridIsPatchedNotMissed) {
     Program program;
     for (uint32_t step = 0; step < 20; step++) {
