@@ -46,13 +46,9 @@ TEST_F(Loop, IsNotFoundAcrossAnotherStepClass) {
     EXPECT_LT(loop.at.run, 100u) << "counted anew behind the op";
 }
 
-class LoopTurns : public testing::Test {
+class LoopTurns : public Loop {
   protected:
-    void SetUp() override {
-        for (uint32_t i = 0; i < kinds.size(); i++)
-            kinds[i].id = i + 1;
-    }
-    void TearDown() override { cus_loop_free(&loop); }
+    LoopTurns() { kinds.resize(6000); }
     uint32_t Feed(uint32_t kind) { return cus_loop_feed(&loop, {&kinds[kind], 0, 0}); }
     // Feeds kinds [from, from + length) again and again, `most` ops at most, until a period is
     // told. The ops that it took, and the period; {most, 0} if none is told.
@@ -62,9 +58,6 @@ class LoopTurns : public testing::Test {
                 return {i + 1, period};
         return {most, 0};
     }
-
-    std::vector<cus_kind> kinds = std::vector<cus_kind>(6000);
-    cus_loop loop = {};
 };
 
 using Pair = std::pair<uint32_t, uint32_t>;
