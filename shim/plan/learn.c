@@ -205,7 +205,7 @@ static bool drop_further(struct cus_plan *plan) {
             drop_variant(plan, segment, segment->oldest);
             segment->unbuilt = 0;
         }
-    return nodes > 0;
+    return true;
 }
 
 bool cus_plan_drop_oldest(struct cus_plan *plan) {

@@ -24,6 +24,8 @@ TEST(Choose, AddressesThatTakeTurnsEarnASecondExec) {
     ExpectFaithful(program);
     EXPECT_EQ(program.in_graphs, 10u * 28);
     EXPECT_EQ(program.patched, 0u);
+    for (const cus_segment *each = program.plan.view.segments; each; each = each->next)
+        EXPECT_EQ(each->newest->values_key, 0u) << "these are of a turn of a loop";
 }
 
 // Layers are alike, and in each of them the same ops have other addresses: what stands for all must

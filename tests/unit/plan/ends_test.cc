@@ -84,6 +84,31 @@ TEST_F(Ends, BreaksAreCountedUpToABound) {
     ExpectFaithful(program);
 }
 
+// Of many begins the last 64 count, with the part of them that was lost.
+TEST_F(Ends, LostBeginsAreThoseOfLate) {
+    auto step = [this](bool lost) {
+        for (unsigned i = 0; i < OPS; i++)
+            program.Op(lost && i == BEHIND ? "other" : "k" + std::to_string(i));
+        program.Sync();
+    };
+    for (int i = 0; i < 100; i++)
+        step(i >= 10 && i % 10 == 0);
+    cus_segment *segment = Segment();
+    while (segment->nodes[0] != At(0))
+        segment = segment->next;
+    const cus_lately before = segment->lost;
+    ASSERT_EQ(before.n, 9u);
+    ASSERT_EQ(before.from, 0u);
+    for (int i = 0; i < 100; i++)
+        step(false);
+    step(true);
+    uint32_t begins = segment->begun;
+    EXPECT_EQ(begins, 199u);
+    EXPECT_EQ(segment->lost.from, begins - 64);
+    EXPECT_EQ(segment->lost.n, 9 * 64 / begins + 1);
+    ExpectFaithful(program);
+}
+
 // What the driver refuses is kept out of segments for a while, and the ops around it are not.
 class Refused : public Ends {
   protected:

@@ -55,6 +55,29 @@ TEST(Loops, OfTheFirstStepAreInGraphsFromTheThirdTurnOn) {
     ExpectFaithful(program);
 }
 
+void CountOfLoop(cus_node *node, void *n) {
+    *static_cast<unsigned *>(n) += node->loop;
+}
+
+// A turn is as many bodies as reach CUS_LOOP_BODY.
+TEST(Loops, HaveWholeBodiesInATurn) {
+    for (auto [body, turn] : {std::pair(1u, 128u),
+                              {3u, 129u},
+                              {127u, 254u},
+                              {128u, 128u},
+                              {129u, 129u},
+                              {130u, 130u}}) {
+        Program program(kLimits);
+        for (unsigned i = 0; i < 4000; i++)
+            program.Op(Name("body", i % body));
+        unsigned n = 0;
+        cus_tree_each(&program.plan.tree, CountOfLoop, &n);
+        EXPECT_EQ(n, turn) << body;
+        program.Sync();
+        ExpectFaithful(program);
+    }
+}
+
 TEST(Loops, MayBeginAndEndOtherwise) {
     Program program(kLimits);
     for (int step = 0; step < 8; step++) {

@@ -259,6 +259,8 @@ TEST(Pattern, WhatIsNoneIsToldWhy) {
     EXPECT_EQ(Error("gemm\\"), "nothing follows the last backslash");
     EXPECT_NE(Error("re:(a"), "(good)");
     EXPECT_NE(Error("re:a**["), "(good)");
+    EXPECT_NE(Error("re:["), "(good)");
+    EXPECT_NE(Error("re:a["), "(good)");
     EXPECT_EQ(Error("re:a{2}"), "(good)");
 }
 

@@ -113,6 +113,7 @@ class Program {
             case CUS_OFFER_OTHER:
                 if (may_begin) {
                     cus_plan_accept(&plan, &op, memory_epoch);
+                    ExpectMoved();
                     break;
                 }
                 [[fallthrough]];
@@ -252,6 +253,16 @@ class Program {
             EXPECT_EQ(turned, plan.clock_now != begun);
         }
         turns += turned;
+    }
+
+    // The deferred ops are another segment's by now.
+    void ExpectMoved() {
+        bool any = false;
+        for (uint32_t i = 0; i < plan.view.n; i++)
+            any |= cus_plan_reshapes(&plan, i);
+        EXPECT_TRUE(!plan.view.predicted || plan.view.reshaped == any);
+        EXPECT_FALSE(plan.view.timed);
+        EXPECT_FALSE(plan.head_patched);
     }
 
     bool Hot(const cus_kind *kind, const uint32_t *dims, void **params) {

@@ -187,6 +187,7 @@ TEST(Ramp, PaceIsWhatItTakesToTheNextOp) {
     EXPECT_EQ(cus_ramp_paced(0, 10, 10000), 1001u) << "rounded up";
     EXPECT_EQ(cus_ramp_paced(1001, 10, 10000), 1001u);
     EXPECT_EQ(cus_ramp_paced(0, 3, 9000), 3001u);
+    EXPECT_EQ(cus_ramp_paced(1000, 1, 1000), 1001u) << "a little more counts, too";
 }
 
 // The GPU is the slower side.

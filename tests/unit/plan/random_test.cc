@@ -24,7 +24,7 @@ class RandomProgram {
           program_({2, Below(2) ? 4u : 2u, 8 + Below(60), 0, variants ? variants : 4, nodes_max,
                     CUS_MODE_PIECEWISE, false}) {
         if (variants) {
-            addresses_ = 1 + (unsigned)(values_() % 3);
+            addresses_ = (const unsigned[]){1, 2, 3, 12}[values_() % 4];
             shapes_ = values_() % 2 ? 1 : 1 + (unsigned)(values_() % 20);
             new_ = 1 + (unsigned)(values_() % 100);
             program_.hot = values_() % 2;
@@ -229,6 +229,14 @@ TEST(Random, AClearedPlanIsAsANewOne) {
         for (RandomProgram *each : {&cleared, &renewed})
             each->Run(20 + seed % 16 * 20);
         renewed.program().Renew();
+        const cus_plan &plan = cleared.program().plan, &fresh = renewed.program().plan;
+        EXPECT_TRUE(cus_signature_same(plan.sig, fresh.sig));
+        EXPECT_EQ(plan.view.step_ops, fresh.view.step_ops);
+        EXPECT_EQ(plan.look_until, fresh.look_until);
+        EXPECT_EQ(plan.advised_ops, fresh.advised_ops);
+        EXPECT_EQ(plan.settle_in, fresh.settle_in);
+        EXPECT_EQ(plan.was_late, fresh.was_late);
+        EXPECT_EQ(plan.now.n + plan.last.n, 0u);
         for (RandomProgram *each : {&cleared, &renewed})
             each->Run(60);
         EXPECT_EQ(cleared.program().segments, renewed.program().segments);

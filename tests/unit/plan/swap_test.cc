@@ -43,6 +43,19 @@ unsigned Met(const cus_segment *segment, uint8_t *image) {
     return met;
 }
 
+// The leading arguments of 8 bytes are compared as words, all others one by one.
+TEST(Swap, AnImageKnowsItsArguments) {
+    Program program;
+    Warm(&program);
+    const cus_segment *segment = Largest(program);
+    for (uint32_t i = 0; i + 1 < segment->n; i++) {
+        const cus_expected *expected = cus_image_expected(segment->newest->image, segment, i);
+        ASSERT_EQ(expected->words, 1u);
+        ASSERT_EQ(expected->others, 1u);
+        ASSERT_EQ(expected->tail, segment->places[i].kind->layout->arguments + 1);
+    }
+}
+
 TEST(Swap, WhatWasAskedIsWhatTheNodesHoldFromThenOn) {
     Program program({2, 4, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false});
     Warm(&program);
