@@ -60,3 +60,16 @@ void builds_begin(void) {
 void builds_end(void) {
     cus_lock_give(&cus_process.build_lock);
 }
+
+void opening_begins(void) {
+    cus_opening_enter();
+}
+
+void opening_ends(void) {
+    while (!cus_opening_leave(cus_opening_word()))
+        ;
+}
+
+void streams_may_be_others(void) {
+    __atomic_add_fetch(&cus_process.registry_epoch, 1, __ATOMIC_ACQ_REL);
+}

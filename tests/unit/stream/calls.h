@@ -42,6 +42,11 @@ bool memory_forget_at(uint64_t address);
 /* No other thread can build in between. */
 void builds_begin(void);
 void builds_end(void);
+/* In between another thread opens a shared object. */
+void opening_begins(void);
+void opening_ends(void);
+/* A stream was destroyed: each engine has to find out whether its handle is another stream's. */
+void streams_may_be_others(void);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 // Promise: the engine counts each eager op, and each run that ends, under the kernel or call that
 // caused it. The counts add up to what was issued.
+#include "tests/unit/stream/calls.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
@@ -39,6 +40,18 @@ class Why : public fake::EngineTest {
         }
         before_ = Breaks();
         sums_ = Sums();
+        charged_ = Charged();
+    }
+
+    // Flushes because of an op, which are charged to that op.
+    static std::vector<uint64_t> Charged() {
+        cus_counters counters = fake::Counters();
+        std::vector<uint64_t> charged;
+        for (cus_cause cause : {CUS_CAUSE_RULE, CUS_CAUSE_DIVERGED, CUS_CAUSE_UNSUPPORTED}) {
+            charged.push_back(counters.cuts[cause]);
+            charged.push_back(counters.cut_ops[cause]);
+        }
+        return charged;
     }
 
     // Ops issued one by one, and those that the report has a reason for.
@@ -59,6 +72,7 @@ class Why : public fake::EngineTest {
         auto now = Sums();
         EXPECT_EQ(now.first - sums_.first, now.second - sums_.second);
         EXPECT_GT(now.first, sums_.first);
+        EXPECT_EQ(Charged(), charged_);
         cus_engine_code_gone();
     }
 
@@ -124,6 +138,7 @@ class Why : public fake::EngineTest {
     cus_report report_;
     Counts before_;
     std::pair<uint64_t, uint64_t> sums_;
+    std::vector<uint64_t> charged_;
 };
 
 using Counts = std::map<std::string, std::pair<uint64_t, uint64_t>>;
@@ -354,6 +369,92 @@ TEST_F(Why, GraphsAreListedWithWhatTheyHold) {
     EXPECT_TRUE(found->gone);
     EXPECT_EQ(found->bytes, bytes);
     EXPECT_EQ(found->launches, 5u);
+}
+
+// What keeps a segment from beginning where the plan would begin one.
+TEST_F(Why, WhatASegmentWaitsForIsSaid) {
+    Teach("m");
+    auto first = [&](const char *name = "m0") {
+        before_ = Breaks();
+        Launch(name);
+        Counts added = Added();
+        Sync();
+        return added;
+    };
+    EXPECT_EQ(first(), (Counts{})) << "nothing does";
+    opening_begins();
+    EXPECT_EQ(first(), (Counts{{"m0 opening", {1, 0}}}));
+    opening_ends();
+    driver().table.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus *) {
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    };
+    EXPECT_EQ(first(), (Counts{{"m0 capture", {1, 0}}}));
+    driver().table.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus *) {
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    };
+    EXPECT_EQ(first(), (Counts{{"m0 capture", {1, 0}}}));
+    fake::Reset();
+    Teach("n", 2);
+    builds_begin();
+    EXPECT_EQ(first("n0"), (Counts{{"n0 not_yet", {1, 0}}}));
+    builds_end();
+}
+
+// Just when a segment is to begin, another thread has destroyed the stream, and its handle is a new
+// one's.
+TEST_F(Why, AStreamThatWentMeanwhileIsSaid) {
+    Teach("o");
+    before_ = Breaks();
+    driver().table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus *status) {
+        fake::Of(stream)->id += 1000;
+        streams_may_be_others();
+        *status = CU_STREAM_CAPTURE_STATUS_NONE;
+        return CUDA_SUCCESS;
+    };
+    Launch("o0");
+    EXPECT_EQ(Added(), (Counts{{"o0 stream_gone", {1, 0}}}));
+    fake::Reset();
+    before_ = Breaks();
+    Launch("o0");
+    Launch("o1");
+    Sync();
+    EXPECT_EQ(Added(), (Counts{{"o0 warmup", {1, 0}}, {"o1 warmup", {1, 0}}}))
+        << "the new one is learned";
+}
+
+TEST_F(Why, WhatNoNodeMayStandForIsSaid) {
+    Teach("v");
+    cus_engine_taint(F("w"));
+    Launch("w");
+    Sync();
+    before_ = Breaks();
+    Launch("v0");
+    Launch("v1");
+    Launch("w");
+    EXPECT_EQ(Added(), (Counts{{"w diverged", {2, 1}}, {"w no_node", {1, 0}}}));
+    Sync();
+    // A memset of memory of which the driver says nothing.
+    before_ = Breaks();
+    cus_memset memset = {};
+    memset.stream = {stream_, CUS_ABI_LEGACY};
+    memset.dst = 0x90000;
+    memset.elem = 1;
+    memset.width = memset.height = 8;
+    memset.real = (void *)fake::Fill;
+    Launch("v0");
+    Launch("v1");
+    EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS);
+    EXPECT_EQ(Added(), (Counts{{"memset memory", {3, 1}}}));
+    Sync();
+    // A function of whose params the driver says nothing.
+    driver().table.cuFuncGetParamInfo = [](CUfunction, size_t, size_t *, size_t *) {
+        return CUDA_ERROR_NOT_FOUND;
+    };
+    Launch("x");
+    before_ = Breaks();
+    Launch("v0");
+    Launch("x");
+    EXPECT_EQ(Added(), (Counts{{"x no_layout", {2, 1}}}));
 }
 
 } // namespace
