@@ -216,6 +216,7 @@ class Lacking : public testing::Test {
             StepAt(program, 100, 1 + step % 2);
         ASSERT_EQ(program.plan.view.n_segments, 1u);
         ASSERT_EQ(Segment()->n_variants, 2u);
+        ASSERT_EQ(Segment()->oldest->number + Segment()->newest->number, 1u) << "0 and 1";
         program.ResetCounts();
     }
     cus_segment *Segment() { return program.plan.view.segments; }

@@ -99,13 +99,82 @@ TEST_F(Ends, LostBeginsAreThoseOfLate) {
     const cus_lately before = segment->lost;
     ASSERT_EQ(before.n, 9u);
     ASSERT_EQ(before.from, 0u);
-    for (int i = 0; i < 100; i++)
+    while (segment->begun < 127)
+        step(false);
+    step(true); // of twice as many begins the older half goes
+    EXPECT_EQ(segment->begun, 128u);
+    EXPECT_EQ(segment->lost.from, 64u);
+    EXPECT_EQ(segment->lost.n, 9u * 64 / 128 + 1);
+    while (segment->begun < 199)
         step(false);
     step(true);
-    uint32_t begins = segment->begun;
-    EXPECT_EQ(begins, 199u);
-    EXPECT_EQ(segment->lost.from, begins - 64);
-    EXPECT_EQ(segment->lost.n, 9 * 64 / begins + 1);
+    EXPECT_EQ(segment->begun, 200u);
+    EXPECT_EQ(segment->lost.from, 136u);
+    EXPECT_EQ(segment->lost.n, 5u * 64 / 136 + 1);
+    ExpectFaithful(program);
+}
+
+// A pause takes a quarter of the time from the first op to the last, however many there are.
+TEST(Pause, TakesMuchOfTheTime) {
+    for (auto [pause, boundary] :
+         {std::pair(100000u, CUS_BOUNDARY_NONE), {250000u, CUS_BOUNDARY_GAP}}) {
+        Program slow{{2, 64, 64, 0, 4, 100000, CUS_MODE_PIECEWISE, false}};
+        for (int step = 0; step < 300; step++) {
+            for (unsigned i = 0; i < 64; i++) {
+                slow.now += 9000;
+                slow.Op("k" + std::to_string(i));
+                if (i == BEHIND)
+                    slow.now += pause;
+            }
+            slow.Sync();
+        }
+        const cus_node *node = slow.plan.tree.root.child;
+        for (unsigned i = 0; i < BEHIND; i++)
+            node = node->child;
+        EXPECT_EQ(node->boundary, boundary) << pause;
+        ExpectFaithful(slow);
+    }
+}
+
+// What was evicted comes back after so many visits, each time after twice as many.
+TEST_F(Ends, EvictedOpsWaitForLonger) {
+    for (unsigned times = 0; times < 3; times++) {
+        for (int i = 0; i < 400; i++)
+            Step(false);
+        ASSERT_TRUE(At(0)->segment && At(0)->segment->n_variants) << times;
+        for (int step = 0; step < 3; step++) {
+            for (unsigned i = 0; i < OPS; i++)
+                program.Op("z" + std::to_string(i));
+            program.Sync();
+        }
+        ASSERT_TRUE(cus_plan_drop_oldest(&program.plan));
+        const cus_node *node = program.plan.tree.root.child;
+        for (unsigned i = 0; i < OPS; i++, node = node->child) {
+            EXPECT_EQ(node->retry_at, node->visits + (64u << times)) << i;
+            EXPECT_EQ(node->evicted, times + 1);
+        }
+    }
+    ExpectFaithful(program);
+}
+
+// A stream that is demoted keeps what was launched 16 times.
+TEST_F(Ends, DemotedStreamsKeepWhatWasLaunchedOften) {
+    for (int i = 0; i < 2 + 15; i++)
+        Step(false);
+    ASSERT_EQ(Segment()->fired, 15u);
+    EXPECT_FALSE(cus_plan_demote(&program.plan));
+    EXPECT_EQ(program.plan.view.n_segments, 0u);
+    for (int i = 0; i < 2 + 16; i++)
+        Step(false);
+    ASSERT_EQ(Segment()->fired, 16u);
+    EXPECT_TRUE(cus_plan_demote(&program.plan));
+    EXPECT_EQ(program.plan.view.n_segments, 1u);
+    EXPECT_EQ(program.plan.loop.window, 0u) << "the memory of the loop finder is given back";
+    // Without a graph it is not kept.
+    program.refuse = true;
+    Step(false);
+    ASSERT_EQ(Segment()->n_variants, 0u);
+    EXPECT_FALSE(cus_plan_demote(&program.plan));
     ExpectFaithful(program);
 }
 

@@ -207,7 +207,8 @@ TEST(Pattern, RegexThatWouldTakeAllMemoryOrTimeIsNone) {
     }
     EXPECT_EQ(Error(("re:" + std::string(40, '(') + "a" + std::string(40, ')')).c_str()),
               "too many groups in each other");
-    EXPECT_EQ(Error("re:(a*)\\1"), "references back are not for rules");
+    for (const char *back : {"re:(a*)\\1", "re:(a*)\\2", "re:(a*)\\9"})
+        EXPECT_EQ(Error(back), "references back are not for rules") << back;
     EXPECT_EQ(Error(("re:" + std::string(33, '(') + "a" + std::string(33, ')')).c_str()),
               "too many groups in each other");
     EXPECT_EQ(Error(("re:" + std::string(32, '(') + "a" + std::string(32, ')')).c_str()), "(good)");
@@ -266,8 +267,9 @@ TEST(Pattern, WhatIsNoneIsToldWhy) {
 
 // The C library takes hours to compile some of these.
 TEST(Pattern, NothingRepeatsWhatMayBeEmpty) {
-    for (const char *text : {"re:a**", "re:a*?", "re:*a", "re:^*", "re:(a*)*", "re:(a|b*)+",
-                             "re:((a?)(b|))*", "re:(|a)*", "re:(a{0,3}){2}", "re:x|+", "re:()*"})
+    for (const char *text :
+         {"re:a**", "re:a*?", "re:*a", "re:^*", "re:(a*)*", "re:(a|b*)+", "re:a{}*",
+          "re:((a?)(b|))*", "re:(|a)*", "re:(a{0,3}){2}", "re:x|+", "re:()*"})
         EXPECT_NE(Error(text).find("may be empty already"), std::string::npos) << text;
     for (const char *text : {"re:a*b?c+", "re:(ab*)*", "re:(a+)*", "re:(a|b)*$", "re:[*]*",
                              "re:a\\**", "re:^(x|y.*z)+", "re:a{1,3}*", "re:(a*)b", "re:.*"})
