@@ -15,6 +15,8 @@ extern "C" {
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 namespace {
 
@@ -234,8 +236,16 @@ TEST_P(Recorded, SameByTheHotPathAndByTheLongWay) {
         }
     }
     ASSERT_EQ(hot->n_events, slow->n_events);
+    std::set<std::pair<uint32_t, uint32_t>> begun; // by stream and number
     for (size_t i = 0; i < hot->n_events; i++) {
         const cst_record *a = hot->events[i], *b = slow->events[i];
+        if (a->type == CST_SEGMENT) {
+            auto *segment = (const cst_segment *)a;
+            EXPECT_TRUE(begun.insert({segment->stream, segment->id}).second) << "said twice";
+        } else if (a->type == CST_LAUNCH) {
+            auto *launch = (const cst_launch *)a;
+            EXPECT_TRUE(begun.count({launch->stream, launch->segment})) << "not said before";
+        }
         ASSERT_EQ(a->type, b->type) << "event " << i;
         ASSERT_EQ(Timeless(a), Timeless(b)) << "event " << i << " of type " << (int)a->type;
         if (a->type == CST_OP) {
@@ -243,6 +253,7 @@ TEST_P(Recorded, SameByTheHotPathAndByTheLongWay) {
             EXPECT_LT(((const cst_op *)a)->host_ns, 4000000000u);
         }
     }
+    EXPECT_GT(begun.size(), 2u);
     EXPECT_EQ(hot->ops, slow->ops);
     EXPECT_EQ(hot->lost_records + slow->lost_records, 0u);
 }
