@@ -139,11 +139,13 @@ TEST_F(Resting, OpsPassByTheShortWay) {
     for (int i = 0; i < 10; i++)
         On(other, 4);
     EXPECT_EQ(asked, 0);
-    Home(0);
-    asked = 0;
-    Home(1);
-    Home(2);
-    EXPECT_EQ(asked, 0);
+    // Two functions may have one place among those that are known: the last one is.
+    for (int i = 0; i < 3; i++) {
+        Home(i);
+        asked = 0;
+        Home(i);
+        EXPECT_EQ(asked, 0);
+    }
 }
 
 TEST_F(Resting, StepsEndUnseen) {
