@@ -5,10 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <future>
 #include <initializer_list>
-#include <thread>
 #include <vector>
 
 using fake::driver;
@@ -35,19 +32,6 @@ class Builds : public fake::ProgramTest {
         Sync();
         EXPECT_EQ(driver().journal.size(), size_t{kOps});
         return deferred;
-    }
-    static void WhileAnotherThreadBuilds(const std::function<void()> &call) {
-        std::promise<void> began, over;
-        std::thread other([&] {
-            builds_begin();
-            began.set_value();
-            over.get_future().wait();
-            builds_end();
-        });
-        began.get_future().wait();
-        call();
-        over.set_value();
-        other.join();
     }
     int Built() { return driver().calls["cuGraphInstantiateWithFlags"]; }
 };

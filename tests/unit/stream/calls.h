@@ -50,6 +50,24 @@ void streams_may_be_others(void);
 
 #ifdef __cplusplus
 }
+
+#include <functional>
+#include <future>
+#include <thread>
+
+inline void WhileAnotherThreadBuilds(const std::function<void()> &call) {
+    std::promise<void> began, over;
+    std::thread other([&] {
+        builds_begin();
+        began.set_value();
+        over.get_future().wait();
+        builds_end();
+    });
+    began.get_future().wait();
+    call();
+    over.set_value();
+    other.join();
+}
 #endif
 
 #endif

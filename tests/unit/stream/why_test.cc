@@ -395,9 +395,7 @@ TEST_F(Why, WhatASegmentWaitsForIsSaid) {
     EXPECT_EQ(first(), (Counts{{"m0 capture", {1, 0}}}));
     fake::Reset();
     Teach("n", 2);
-    builds_begin();
-    EXPECT_EQ(first("n0"), (Counts{{"n0 not_yet", {1, 0}}}));
-    builds_end();
+    WhileAnotherThreadBuilds([&] { EXPECT_EQ(first("n0"), (Counts{{"n0 not_yet", {1, 0}}})); });
 }
 
 // Just when a segment is to begin, another thread has destroyed the stream, and its handle is a new
