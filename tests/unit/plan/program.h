@@ -228,7 +228,7 @@ class Program {
     std::vector<std::string> requested, issued, launched; // the last: in graphs
     std::vector<uint32_t> segments;                       // sizes, in launch order
     unsigned in_graphs = 0, eager = 0, built = 0, exact = 0, near = 0, patched = 0, diverged = 0,
-             flushes = 0, dropped = 0, mispredicted = 0, tried = 0, turns = 0,
+             flushes = 0, dropped = 0, mispredicted = 0, tried = 0,
              reshaped = 0; // of these that are patched
 
     void ResetCounts() {
@@ -252,7 +252,6 @@ class Program {
         if (deferred) {
             EXPECT_EQ(turned, plan.clock_now != begun);
         }
-        turns += turned;
     }
 
     // The deferred ops are another segment's by now.

@@ -3,11 +3,11 @@
 #include "shim/plan/rules.h"
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include <string>
 
 #include "shim/plan/step.h"
+#include "tests/unit/plan/nothing_left.h"
 #include "tests/unit/plan/rule_files.h"
 
 namespace {
@@ -145,14 +145,7 @@ TEST_F(Rules, NothingIsLeftOfThoseThatWent) {
     Named("mode = eager\n[rules]\neager = [x\neager = re:^_ZN2at\neager = good\neager = a b\n"
           "graph = re:^g\neager = api:cuNone\neager = api:cuMemcpy*\neager = lib:libnccl*\n"
           "[step]\nmarker = a*\nclass = mixed\n[step]\nmarker = [\n[step]\nclass = decode\n");
-    const int loads = 300, block = 32; // the smallest one
-    auto often = [this] {
-        for (int i = 0; i < loads; i++)
-            LoadAll();
-        return mallinfo2().uordblks;
-    };
-    size_t before = often(); // with nearly all that the C library keeps
-    EXPECT_LT(often(), before + loads * block * 3 / 4);
+    ExpectNothingLeft([this] { LoadAll(); });
 }
 
 TEST_F(Rules, OfANamedFileAreNamed) {

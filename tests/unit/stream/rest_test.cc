@@ -146,6 +146,13 @@ TEST_F(Resting, OpsPassByTheShortWay) {
         Home(i);
         EXPECT_EQ(asked, 0);
     }
+    int other_ones = 0; // all three at one place are not to be expected
+    for (int i = 0; i < 3; i++) {
+        asked = 0;
+        Home(i);
+        other_ones += asked == 0;
+    }
+    EXPECT_GT(other_ones, 0);
 }
 
 TEST_F(Resting, StepsEndUnseen) {
