@@ -167,13 +167,19 @@ static void note_end(void) {
         here.ended = true;
 }
 
+/* The command runs on, unless it had stopped by itself before the stop of noise came. */
+static bool let_go(void) {
+    return !here.ended && noise_sigstop_of(here.child) != NOISE_TOO_LATE &&
+           kill(here.child, SIGCONT) == 0;
+}
+
 /* A signal that somebody sent to noise is for the command, which must run to get it. The command
  * has those of the terminal itself. */
 static void pass_on(const siginfo_t *from) {
     if (from->si_code <= 0)
         kill(here.child, from->si_signo);
     if (here.stopped)
-        kill(here.child, SIGCONT);
+        let_go();
 }
 
 /* Until then, or the command's end. */
@@ -202,18 +208,22 @@ static void take_cpu_until(uint64_t at) {
 }
 
 /* The command makes no progress for so long. Returns how long it was; 0: the command has ended, or
- * stopped by itself and stays as it is. */
+ * had stopped by itself and stays so. (Not if both stops come within the same microseconds: the
+ * kernel makes one of them.) */
 static uint64_t stop(uint64_t ns) {
     uint64_t begin = now_ns();
-    if (here.ended || noise_is_stopped(here.child))
+    if (here.ended)
         return 0;
     if (opt.realtime) {
         take_cpu_until(begin + ns);
     } else {
         here.stopped = kill(here.child, SIGSTOP) == 0;
         wait_until(begin + ns);
-        kill(here.child, SIGCONT);
+        while (!here.ended && noise_sigstop_of(here.child) == NOISE_PENDING)
+            wait_until(now_ns() + HALF_NS);
         here.stopped = false;
+        if (!let_go())
+            return 0;
     }
     return now_ns() - begin;
 }

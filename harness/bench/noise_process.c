@@ -2,7 +2,9 @@
 #include "harness/bench/noise_process.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +49,20 @@ static pid_t next_thread(DIR *threads) {
     return 0;
 }
 
-bool noise_is_stopped(pid_t pid) {
-    struct state state;
-    return read_state(pid, pid, &state) && state.letter == 'T';
+enum noise_sigstop noise_sigstop_of(pid_t pid) {
+    char path[64], line[256], letter = 0;
+    uint64_t pending = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return NOISE_TAKEN;
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "State: %c", &letter) != 1)
+            sscanf(line, "ShdPnd: %" SCNx64, &pending);
+    fclose(file);
+    if (letter == 'Z' || !(pending >> (SIGSTOP - 1) & 1))
+        return NOISE_TAKEN;
+    return letter == 'T' ? NOISE_TOO_LATE : NOISE_PENDING;
 }
 
 int noise_cpu_of(pid_t pid) {

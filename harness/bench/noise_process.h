@@ -6,8 +6,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Has a signal stopped it? */
-bool noise_is_stopped(pid_t pid);
+/* What became of a SIGSTOP that was sent to it. */
+enum noise_sigstop {
+    NOISE_TAKEN,   /* it stopped the process; that may have been continued since, or ended */
+    NOISE_PENDING, /* it will, at the latest when the process gets a processor */
+    NOISE_TOO_LATE /* another one had stopped the process already; pending until a SIGCONT */
+};
+enum noise_sigstop noise_sigstop_of(pid_t pid);
 /* The CPU of a thread of it that runs, or else of its first one. Negative: it has ended. */
 int noise_cpu_of(pid_t pid);
 /* Moves all its threads to one CPU, another one than the first thread's if they may use several,

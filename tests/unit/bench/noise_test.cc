@@ -2,6 +2,7 @@
 // else: the command's status and output are its own, and it never stays stopped.
 extern "C" {
 #include "harness/bench/noise_plan.h"
+#include "harness/bench/noise_process.h"
 }
 #include "tests/sim/child.h"
 #include "tests/sim/json.h"
@@ -204,10 +205,39 @@ TEST(Program, HalvesThePace) {
 }
 
 TEST(Program, LeavesACommandThatStoppedByItselfStopped) {
-    sim::Result result = Under({"--stops", "1000", "--to", "200"},
+    sim::Result result = Under({"--stops", "100", "--to", "200"},
                                "(sleep 1; kill -CONT $$) & kill -STOP $$; echo on");
     EXPECT_EQ(result.out, "on\n");
     EXPECT_GT(result.seconds, 0.9);
+}
+
+// A command may stop itself after noise looked at it, and must stay so.
+TEST(Process, TellsWhoStoppedIt) {
+    for (bool by_itself : {false, true}) {
+        SCOPED_TRACE(by_itself);
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (by_itself)
+                raise(SIGSTOP);
+            for (;;)
+                pause();
+        }
+        ASSERT_GT(pid, 0);
+        int status = 0;
+        if (by_itself)
+            waitpid(pid, &status, WUNTRACED);
+        EXPECT_EQ(noise_sigstop_of(pid), NOISE_TAKEN) << "none was sent";
+        kill(pid, SIGSTOP);
+        if (!by_itself)
+            waitpid(pid, &status, WUNTRACED);
+        EXPECT_TRUE(WIFSTOPPED(status));
+        EXPECT_EQ(noise_sigstop_of(pid), by_itself ? NOISE_TOO_LATE : NOISE_TAKEN);
+        kill(pid, SIGCONT);
+        EXPECT_EQ(waitpid(pid, &status, WCONTINUED), pid);
+        EXPECT_EQ(noise_sigstop_of(pid), NOISE_TAKEN);
+        kill(pid, SIGKILL);
+        EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    }
 }
 
 TEST(Program, MovesTheCommandAndLeavesItsProcessors) {
