@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "shim/base/check.h"
 #include "shim/base/clock.h"
 #include "shim/base/hash.h"
 #include "shim/base/hazard.h"
@@ -352,6 +353,7 @@ void cus_registry_keep_list(struct cus_engine *engine) {
 }
 
 void cus_registry_close(struct cus_engine *engine) {
+    CUS_CHECK(!engine->pending);
     cus_engine_forget_kinds(engine);
     cus_registry_keep_list(engine);
     cus_why_keep_segments(engine);

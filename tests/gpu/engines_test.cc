@@ -39,6 +39,12 @@ TEST_F(Engines, OtherResultsAndFailuresAreSaid) {
     ASSERT_EQ(Try("busy --steps 20 --markdown -"), 0) << Read("log");
     EXPECT_NE(Read("log").find("**differ**"), std::string::npos) << Read("log");
     EXPECT_NE(Read("log").find("busy             observe: "), std::string::npos) << Read("log");
+    with_ = "";
+    ASSERT_EQ(Try("busy --steps 20 --no-diagnose --variants plain,pre,pre+busy=differs"), 0);
+    std::string log = Read("log");
+    EXPECT_NE(log.find("**differ**"), std::string::npos) << log;
+    EXPECT_GT(log.find("**differ**"), log.find("busy pre+busy=differs")) << log;
+    EXPECT_NE(log.find(", equal, one run |"), std::string::npos) << log;
     with_ = "TRIAL_BUSY=fails";
     ASSERT_EQ(Try("busy --steps 20 --no-diagnose --markdown -"), 0) << Read("log");
     EXPECT_NE(Read("log").find("- busy pre: rc 3"), std::string::npos) << Read("log");
@@ -72,6 +78,9 @@ TEST_F(Engines, ASoakSeesWhatAddsUp) {
     EXPECT_EQ(Try(words, "soak.py"), 0) << Read("log");
     EXPECT_NE(Read("log").find(": as plain"), std::string::npos) << Read("log");
     EXPECT_NE(Read("log").find(" 0 in which something did not hold"), std::string::npos);
+    EXPECT_NE(Read("log").find(" 0 for which there was no time"), std::string::npos);
+    EXPECT_EQ(Try("busy --steps 20 --times 1 --minutes 0.2", "soak.py"), 2);
+    EXPECT_NE(Read("log").find("--times: 2 or more"), std::string::npos) << Read("log");
     const char *const faults[][2] = {{"miscounts", "its counters do not add up"},
                                      {"grows", "host_mib grew by "},
                                      {"differs", "its results are others"},

@@ -1,5 +1,5 @@
 """No GPU at all: numbers are added up. What preloading and the machine itself do to a ratio.
-TRIAL_BUSY=differs, fails or hangs: preloaded it does, for the test of try_all.py. For that of soak.py it says, as the library would, what it counted and why: says; or
+TRIAL_BUSY=differs, fails or hangs: preloaded it does, for the test of try_all.py; a setting `busy` as well. For that of soak.py it says, as the library would, what it counted and why: says; or
 miscounts; or grows, and holds more at the end."""
 import json
 import os
@@ -9,7 +9,7 @@ import time
 import trial
 
 trial.begin()
-ODD = os.environ.get('TRIAL_BUSY') if os.environ.get('LD_PRELOAD') else None
+ODD = os.environ.get('CUSPLICE_BUSY', os.environ.get('TRIAL_BUSY')) if os.environ.get('LD_PRELOAD') else None
 kept = []
 
 
