@@ -5,6 +5,8 @@
  */
 #include "tests/gpu/stand_ins.h"
 
+#include <filesystem>
+
 namespace {
 
 class Engines : public StandIns {
@@ -45,6 +47,12 @@ TEST_F(Engines, OtherResultsAndFailuresAreSaid) {
     EXPECT_NE(log.find("**differ**"), std::string::npos) << log;
     EXPECT_GT(log.find("**differ**"), log.find("busy pre+busy=differs")) << log;
     EXPECT_NE(log.find(", equal, one run |"), std::string::npos) << log;
+    std::filesystem::copy(dir_ + "/carry/libcusplice.so", dir_ + "/carry/libcusplice-other.so");
+    with_ = "TRIAL_BUSY=other";
+    ASSERT_EQ(Try("busy --steps 20 --no-diagnose --variants plain,pre,pre+other"), 0);
+    log = Read("log");
+    EXPECT_NE(log.find("**differ**"), std::string::npos) << log;
+    EXPECT_GT(log.find("**differ**"), log.find("busy pre+other")) << log;
     with_ = "TRIAL_BUSY=fails";
     ASSERT_EQ(Try("busy --steps 20 --no-diagnose --markdown -"), 0) << Read("log");
     EXPECT_NE(Read("log").find("- busy pre: rc 3"), std::string::npos) << Read("log");

@@ -97,6 +97,6 @@ def unknown(name, variant):
     for word in variant.split('+'):
         if word == 'cfg' and not program['preset'] or word == 'steps' and not program['steps'] or word.startswith('own') and word not in program['own']:
             return f'{name} has no {word}'
-        if '=' not in word and word not in ('plain', 'pre', 'cfg', 'steps', 'off', 'floor', *MODES) and not word.startswith('own'):
+        if '=' not in word and word not in ('plain', 'pre', 'cfg', 'steps', 'off', 'floor', 'other', *MODES) and not word.startswith('own'):
             return f'{word} is no variant'
     return None

@@ -157,6 +157,8 @@ class Trial:
             if 'floor' in words:
                 env['LD_PRELOAD'] = os.path.join(os.path.dirname(self.a.lib), 'libcusplice-ablation.so')
                 env['CUSPLICE_MODE'], env['CUSPLICE_WITHOUT'] = 'eager', 'launches'
+            if 'other' in words:
+                env['LD_PRELOAD'] = os.path.join(os.path.dirname(self.a.lib), 'libcusplice-other.so')
             for mode in set(words) & set(MODES):
                 env['CUSPLICE_MODE'] = mode
             if 'verify' in words:
@@ -410,7 +412,7 @@ def arguments():
     p.add_argument('--rounds', type=int, help='starts of each variant (1; one by one: 2)')
     p.add_argument('--one-by-one', action='store_true', help='no turns: one run behind the other')
     p.add_argument('--ahead', type=int, default=1, help='one by one: processes at a time, of which one has the GPU (1)')
-    p.add_argument('--variants', help='with , between them; those of each program unless given (programs.py). pre+KEY=VALUE: with that setting')
+    p.add_argument('--variants', help='with , between them; those of each program unless given (programs.py). pre+KEY=VALUE: with that setting; pre+other: with libcusplice-other.so beside LIB')
     p.add_argument('--no-diagnose', action='store_true')
     p.add_argument('--set', action='append', default=[], help='KEY=VALUE: a setting of cusplice for every preloaded run')
     p.add_argument('--patience', type=float, default=1.0, help='all limits times this')

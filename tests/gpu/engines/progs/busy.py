@@ -1,5 +1,5 @@
 """No GPU at all: numbers are added up. What preloading and the machine itself do to a ratio.
-TRIAL_BUSY=differs, fails or hangs: preloaded it does, for the test of try_all.py; a setting `busy` as well. For that of soak.py it says, as the library would, what it counted and why: says; or
+TRIAL_BUSY=differs, fails or hangs: preloaded it does; a setting `busy` does as well. other: it differs with another library. All for the test of try_all.py. For that of soak.py it says, as the library would, what it counted and why: says; or
 miscounts; or grows, and holds more at the end."""
 import json
 import os
@@ -18,7 +18,7 @@ def step(i, h):
     for k in range(60000):
         x = (x * 31 + k) % 1000003
     if i % 100 == 0:
-        h.add(x + (ODD == 'differs'))
+        h.add(x + (ODD == 'differs' or ODD == 'other' and 'other' in os.environ['LD_PRELOAD']))
     if i == 10 and ODD == 'fails':
         sys.exit(3)
     if i == 10 and ODD == 'hangs':
