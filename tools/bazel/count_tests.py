@@ -33,7 +33,9 @@ def results_of(events):
     """Yields (name, outcome) for each case of each target in the event file."""
     for event in events:
         key = event.get("id", {})
-        if "targetCompleted" in key and event.get("completed", {}).get("success") is not True:
+        if "targetCompleted" in key and event.get("aborted", {}).get("reason") == "SKIPPED":
+            yield key["targetCompleted"]["label"] + " (not for this platform)", "skipped"
+        elif "targetCompleted" in key and event.get("completed", {}).get("success") is not True:
             yield key["targetCompleted"]["label"] + " (does not build)", "failed"
         if "testResult" not in key or "testResult" not in event:
             continue
