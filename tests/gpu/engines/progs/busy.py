@@ -1,6 +1,6 @@
 """No GPU at all: numbers are added up. What preloading and the machine itself do to a ratio.
-TRIAL_BUSY=differs, fails or hangs: preloaded it does; a setting `busy` does as well. other: it differs with another library. All for the test of try_all.py. For that of soak.py it says, as the library would, what it counted and why: says; or
-miscounts; or grows, and holds more at the end."""
+What it does when it is preloaded, for tests: TRIAL_BUSY, or the setting `busy` of cusplice. differs, fails, hangs. other: differs with another library.
+For soak.py: says what it counted and why, as the library would; miscounts; grows, and holds more at the end."""
 import json
 import os
 import sys
