@@ -73,7 +73,8 @@ TEST(Threads, ThatLaunchAllTheTimeComeIntoGraphs) {
     Setting setting = At({"2", "0"}, true);
     setting.args = {"--steps", "80"};
     double in_graphs = 0;
-    const int runs = getenv("CUS_TEST_EMULATED") ? 10 : 3; // a busy machine keeps threads from it
+    // A busy machine keeps threads from it. An emulated GPU is slow, and rests in some runs alone.
+    const int runs = getenv("CUS_TEST_EMULATED") ? 10 : 3;
     for (int run = 0; run < runs && in_graphs < 40; run++) {
         Outcome preloaded = RunCase(CaseOf("threads_bound"), setting);
         ASSERT_EQ(preloaded.result.status, 0) << preloaded.Describe();
