@@ -174,7 +174,9 @@ class Settled:
     A virtual machine shares its cores: one CPU may take twice the time of another for as long as a neighbour works.
     """
 
-    def __init__(self, done, count=4):
+    CPUS = 4  # so many, where nothing else is said
+
+    def __init__(self, done, count=CPUS):
         self.done, self.count = done, count
 
     def __enter__(self):
@@ -204,8 +206,8 @@ class Turns:
     TURN = 0.3  # seconds, where nothing else is said: many of the steps that are timed
     STEP = 1  # seconds that one of them may take; two turns, where that is longer
 
-    def __init__(self, n, ready, meet, turn=TURN):
-        self.ready, self.meet, self.seconds, self.left, self.leaders = ready, meet, turn, n, []
+    def __init__(self, n, ready, meet, turn=TURN, cpus=Settled.CPUS):
+        self.ready, self.meet, self.seconds, self.cpus, self.left, self.leaders = ready, meet, turn, cpus, n, []
         self.host_ms, self.seen = (), []
         self.begun = False  # each has stopped where it is ready
         self.late = set()  # who was stopped in the midst of a step, and will stop at its end too
@@ -242,7 +244,7 @@ class Turns:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(leader, self.MET)
                 waiting.clear()
-            with Settled(self) as best:
+            with Settled(self, self.cpus) as best:
                 for leader, pids in groups.items():
                     if leader not in waiting:
                         move(pids, best.cpus)
@@ -325,9 +327,9 @@ class Runner:
         done.result = last_json(done.stdout)
         return done
 
-    def in_turn(self, jobs, limit=60, ready=True, meet=False, native=True, turn=Turns.TURN):
+    def in_turn(self, jobs, limit=60, ready=True, meet=False, native=True, turn=Turns.TURN, cpus=Settled.CPUS):
         """Runs all of (argv, variant, env), in turns: Turns. `ready`: they stop by themselves before what is timed; `meet`: and before each part of it."""
-        turns = Turns(len(jobs), ready, meet, turn)
+        turns = Turns(len(jobs), ready, meet, turn, cpus)
         with concurrent.futures.ThreadPoolExecutor(len(jobs)) as pool:
             runs = [pool.submit(self.run, argv, variant, {**(env or {}), **({Turns.ASKED: "1"} if ready else {})}, limit * len(jobs), native, turns=turns)
                     for argv, variant, env in jobs]

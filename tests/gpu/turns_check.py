@@ -6,14 +6,15 @@ import sys
 import time
 
 import child
-from child import Runner, Turns, state
+from child import Runner, Settled, Turns, state
 
-PROGRAM = """import json, sys, time
+PROGRAM = """import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
 from child import ready
 time.sleep(float(sys.argv[2]))
 prepared = time.monotonic()
 ready()
+cpus = len(os.sched_getaffinity(0))
 runs, last, ran = [[time.monotonic()] * 2], time.monotonic(), 0
 while ran < 0.9:
     now = time.monotonic()
@@ -22,7 +23,7 @@ while ran < 0.9:
     else:
         runs.append([now, now])
     runs[-1][1] = last = now
-print(json.dumps({'prepared': prepared, 'runs': runs}))
+print(json.dumps({'prepared': prepared, 'runs': runs, 'cpus': cpus}))
 """
 HERE = os.path.dirname(os.path.abspath(__file__))
 runner = Runner(HERE, HERE, sys.argv[1])
@@ -31,6 +32,7 @@ jobs = [([sys.executable, "-c", PROGRAM, HERE, str(wait)], "plain", None) for wa
 jobs.append((["/nowhere/to/be/found"], "plain", None))
 jobs.append(([sys.executable, "-c", "raise SystemExit(3)"], "plain", None))
 found = runner.in_turn(jobs, 20)
+all_cpus = len(os.sched_getaffinity(0))
 assert [done.rc for done in found] == [0, 0, 0, 127, 3], [(done.rc, done.stderr) for done in found]
 results = [done.result for done in found[:3]]
 ready = max(result["prepared"] for result in results)
@@ -38,6 +40,11 @@ assert all(len(result["runs"]) >= 3 and result["runs"][0][0] >= ready for result
 runs = sorted(run for result in results for run in result["runs"])
 assert all(a[1] <= b[0] for a, b in zip(runs, runs[1:])), runs
 assert found[0].host_ms
+assert [result["cpus"] for result in results] == [min(Settled.CPUS, all_cpus)] * 3, results
+
+# On so many CPUs as is said.
+result = runner.in_turn(jobs[:1], 20, cpus=1)[0].result
+assert result["cpus"] == 1, result
 
 # Those that do not stop by themselves.
 jobs = [([sys.executable, "-c", PROGRAM, HERE, "0"], "plain", {Turns.ASKED: ""})] * 2

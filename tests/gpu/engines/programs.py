@@ -9,13 +9,14 @@ VLLM = ['vllm', 'vllmdeps', 'vllmfa3']
 NO_NET = {'VLLM_LOGGING_LEVEL': 'ERROR'}
 
 
-def entry(script, flag='', what='', site=(), preset=None, own=None, variants=None, env=None, libs=False, timeout=90, takes=30, turn=0.3, parts=False, steps=None):
+def entry(script, flag='', what='', site=(), preset=None, own=None, variants=None, env=None, libs=False, timeout=90, takes=30, turn=0.3, parts=False, steps=None, cpus=4):
     """own: {word: (flag, environment)}. takes: seconds for all variants, about: it does not begin with less left. turn: seconds of a turn; of programs with long steps
-    several steps. parts: it times several things one behind the other. stats_every: its processes may be killed before they write."""
+    several steps. parts: it times several things one behind the other. cpus: so many of the fastest are its own in a turn; each thread that
+    never sleeps needs one. stats_every: its processes may be killed before they write."""
     own = {word: (given, {}) if isinstance(given, str) else given for word, given in (own or {}).items()}
     usual = ['plain', 'pre'] + [w for word in own for w in (word, word + '+pre')]
     return dict(script=script, flag=flag, what=what, site=list(site), preset=preset, own=own, variants=variants or usual, env=env or {}, libs=libs, timeout=timeout, takes=takes,
-                turn=turn, parts=parts, steps=steps, stats_every=script == 'vllm_llama')
+                turn=turn, parts=parts, steps=steps, cpus=cpus, stats_every=script == 'vllm_llama')
 
 
 def vllm(flag, what, variants, own=None, fa3=True, takes=200, **more):
@@ -65,9 +66,9 @@ PROGRAMS = {
     'vllm-triton': vllm('eager-triton', 'vLLM Llama, eager, Triton attention', ['plain', 'cfg', 'cfg+full', 'own', 'own+cfg'], own={'own': 'none-full_decode_only-triton'},
                         fa3=False, takes=200),
     'vllm-mp': vllm('eager-mp', 'vLLM Llama, eager, engine in a process of its own', ['plain', 'cfg', 'cfg+full', 'own', 'own+cfg'], own={'own': 'none-full_decode_only-mp'},
-                    takes=220),
-    'vllm-tp2': vllm('eager-mp-tp2-b1-b8', 'vLLM Llama, eager, on two GPUs', ['plain', 'cfg'], takes=160),
-    'vllm-tp2-nccl': vllm('eager-mp-tp2-nccl-b1-b8', 'vLLM Llama, eager, on two GPUs by NCCL alone', ['plain', 'cfg'], takes=160),
+                    takes=220, cpus=6),
+    'vllm-tp2': vllm('eager-mp-tp2-b1-b8', 'vLLM Llama, eager, on two GPUs', ['plain', 'cfg'], takes=160, cpus=12),
+    'vllm-tp2-nccl': vllm('eager-mp-tp2-nccl-b1-b8', 'vLLM Llama, eager, on two GPUs by NCCL alone', ['plain', 'cfg'], takes=160, cpus=12),
 }
 GROUPS = {
     'torch': ['timm-effnet', 'st-minilm', 'hf-whisper', 'hf-t5', 'pyg-gat', 'ode', 'unet20', 'lstm100'],

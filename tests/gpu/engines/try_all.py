@@ -265,7 +265,7 @@ class Trial:
         runner = children.Runner(self.work, self.work, os.path.join(self.work, 'runner'), most=max(5, left - 4))
         script = [sys.executable, '-W', 'ignore', os.path.join(HERE, 'progs', p['script'] + '.py')]
         jobs = [(script, 'plain', self.environment(run, self.base(run))) for run in runs]
-        found = runner.in_turn(jobs, limit=(60 + p['timeout']) * self.a.patience, meet=p['parts'], native=False, turn=p['turn'])
+        found = runner.in_turn(jobs, limit=(60 + p['timeout']) * self.a.patience, meet=p['parts'], native=False, turn=p['turn'], cpus=p['cpus'])
         results = []
         for run, done in zip(runs, found):
             result = {'variant': run.variant, 'rc': done.rc, 'wall_s': round(done.seconds, 1), 'turns': True, 'host_ms': [round(t, 3) for t in done.host_ms][-40:]}
