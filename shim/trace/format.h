@@ -315,7 +315,7 @@ struct cst_gpu {
     uint32_t correlation;                 /* CUPTI's, of the call that launched it */
     uint32_t name;                        /* string: the kernel's mangled name */
     uint32_t grid[3];
-    uint64_t bytes; /* of a copy or memset */
+    uint64_t bytes; /* of a copy or memset; of a node: when it was built, even if patched since */
     uint64_t node;  /* CUPTI's, of the graph node; 0: it was in no graph */
 };
 

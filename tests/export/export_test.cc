@@ -115,9 +115,9 @@ std::string Measured() {
     m.GpuStream(s1, 7);
     m.GpuStream(s2, 13);
     m.Gpu(9980, 300, 13, CST_GPU_MEMCPY);
-    m.Gpu(12000, 700, 7, CST_GPU_KERNEL, "words", 8);
-    m.Gpu(12600, 500, 7, CST_GPU_KERNEL, "words", 4);
-    m.Gpu(12700, 100, 7, CST_GPU_KERNEL, "words", 2);
+    m.Gpu(12000, 700, 7, CST_GPU_KERNEL, "words", 8, 1);
+    m.Gpu(12600, 500, 7, CST_GPU_KERNEL, "words", 4, 3);
+    m.Gpu(12700, 100, 7, CST_GPU_KERNEL, "words", 2, 4);
     m.Gpu(14000, 50, 7, CST_GPU_KERNEL, "words", 9);
     m.Close();
     return path;

@@ -105,10 +105,10 @@ void Maker::Lost(uint64_t ns, uint32_t thread, uint64_t records, uint64_t ops) {
 }
 
 void Maker::Gpu(uint64_t ns, uint64_t gpu_ns, uint32_t gpu_stream, cst_gpu_what what,
-                const std::string &name, uint32_t grid) {
+                const std::string &name, uint32_t grid, uint64_t node) {
     Synth &synth = At(ns, 1);
     synth.grid = grid;
-    synth.Gpu(gpu_stream, what, name, gpu_ns);
+    synth.Gpu(gpu_stream, what, name, gpu_ns)->node = node;
 }
 
 void Maker::GpuStream(uint32_t stream, uint32_t gpu_stream) {

@@ -37,7 +37,7 @@ class Maker {
     void Lost(uint64_t ns, uint32_t thread, uint64_t records, uint64_t ops);
     // What the GPU did; `name`: of kernels, with that grid.
     void Gpu(uint64_t ns, uint64_t gpu_ns, uint32_t gpu_stream, cst_gpu_what what,
-             const std::string &name = "", uint32_t grid = 0);
+             const std::string &name = "", uint32_t grid = 0, uint64_t node = 0);
     void GpuStream(uint32_t stream, uint32_t gpu_stream);
 
   private:

@@ -1,7 +1,7 @@
 /*
- * Decides which of CUPTI's records belongs to which op: per stream number, it brings ops and
- * records into step, oldest first. model_make calls it once. A stream costs by its own ops and
- * records; it never guesses where they do not fit. Graphs with branches are model_branches.c's.
+ * Decides which of CUPTI's records belongs to which op: per stream number, it brings the calls of
+ * the trace and the runs of CUPTI into step (model_gpu_calls.c has both), oldest first. model_make
+ * calls it once. A stream costs by its own calls and runs; it never guesses where they do not fit.
  */
 #include "tools/trace/model_gpu.h"
 
@@ -9,8 +9,9 @@
 #include <string.h>
 
 enum {
-    AHEAD = 256, /* ops that the GPU may have skipped, for there was nothing to do */
-    FEW = 8,     /* lanes of one number that may look through all records of it */
+    AHEAD = 256,      /* calls that the GPU may have skipped, for there was nothing to do */
+    FEW = 8,          /* lanes of one number that may look through all runs of it */
+    SLACK_NS = 20000, /* of CUPTI's clock by the host's */
 };
 
 /* A stream as CUPTI knows it. In the trace it may be several, one after the other: when a context
@@ -20,21 +21,21 @@ struct lane {
     uint32_t context; /* the trace's */
     uint32_t cupti;   /* CUPTI's context; 0: not known: files of before have no such records */
     size_t waited;    /* the first event that says that all its work was done; SIZE_MAX: none */
-    uint32_t *ops;    /* in model->ops, in order */
-    uint32_t n_ops;
-    const struct cst_gpu **gpu;
-    size_t n_gpu;
+    const struct gpu_call **calls; /* in order */
+    uint32_t n_calls;
+    const struct gpu_run **runs; /* as they began */
+    size_t n_runs;
 };
 
 struct matching {
     struct model *model;
     struct lane *lanes; /* by number, then by the trace's context */
     uint32_t n_lanes;
-    uint32_t *lane_of;           /* by stream of the trace; CST_NONE: none */
-    uint32_t *ops;               /* those of each lane together */
-    const struct cst_gpu **gpu;  /* those of each number together */
-    const struct cst_gpu **some; /* room for those of one lane */
-    struct model_branches branches;
+    uint32_t *lane_of; /* by stream of the trace; CST_NONE: none */
+    struct gpu_calls all;
+    const struct gpu_call **calls; /* those of each lane together */
+    const struct gpu_run **runs;   /* those of each number together */
+    const struct gpu_run **some;   /* room for those of one lane */
 };
 
 /* ---- lanes ---- */
@@ -78,21 +79,20 @@ static void find_lanes(struct matching *m) {
     }
 }
 
-static void share_ops(struct matching *m) {
-    const struct model *model = m->model;
+static void share_calls(struct matching *m) {
     uint32_t at = 0;
-    for (uint32_t i = 0; i < model->trace->n_streams; i++)
-        if (m->lane_of[i] != CST_NONE)
-            m->lanes[m->lane_of[i]].n_ops += model->streams[i].n_ops;
+    for (uint32_t i = 0; i < m->all.n_calls; i++)
+        if (m->lane_of[m->all.calls[i].stream] != CST_NONE)
+            m->lanes[m->lane_of[m->all.calls[i].stream]].n_calls++;
     for (uint32_t i = 0; i < m->n_lanes; i++) {
-        m->lanes[i].ops = m->ops + at;
-        at += m->lanes[i].n_ops;
-        m->lanes[i].n_ops = 0;
+        m->lanes[i].calls = m->calls + at;
+        at += m->lanes[i].n_calls;
+        m->lanes[i].n_calls = 0;
     }
-    for (uint32_t i = 0; i < model->n_ops; i++) {
-        uint32_t lane = m->lane_of[model->ops[i].op->stream];
-        if (lane != CST_NONE && !model_branches_op(&m->branches, &model->ops[i]))
-            m->lanes[lane].ops[m->lanes[lane].n_ops++] = i;
+    for (uint32_t i = 0; i < m->all.n_calls; i++) {
+        uint32_t lane = m->lane_of[m->all.calls[i].stream];
+        if (lane != CST_NONE)
+            m->lanes[lane].calls[m->lanes[lane].n_calls++] = &m->all.calls[i];
     }
 }
 
@@ -109,93 +109,66 @@ static uint32_t first_of(const struct matching *m, uint32_t number) {
     return low < m->n_lanes && m->lanes[low].number == number ? low : m->n_lanes;
 }
 
-/* The records of a number are those of its first lane for now. */
-static void share_records(struct matching *m) {
-    const struct cst_trace *trace = m->model->trace;
-    uint32_t lane = m->n_lanes;
+/* The runs of a number are those of its first lane for now. */
+static void share_runs(struct matching *m) {
     size_t at = 0;
-    for (size_t i = 0; i < trace->n_gpu; i++) {
-        if (lane == m->n_lanes || m->lanes[lane].number != trace->gpu[i]->gpu_stream)
-            lane = first_of(m, trace->gpu[i]->gpu_stream);
-        if (lane < m->n_lanes && !model_branches_record(&m->branches, trace->gpu[i]))
-            m->lanes[lane].n_gpu++;
+    for (size_t i = 0; i < m->all.n_runs; i++) {
+        uint32_t lane = first_of(m, m->all.runs[i].stream);
+        if (lane < m->n_lanes)
+            m->lanes[lane].n_runs++;
     }
     for (uint32_t i = 0; i < m->n_lanes; i++) {
-        m->lanes[i].gpu = m->gpu + at;
-        at += m->lanes[i].n_gpu;
-        m->lanes[i].n_gpu = 0;
+        m->lanes[i].runs = m->runs + at;
+        at += m->lanes[i].n_runs;
+        m->lanes[i].n_runs = 0;
     }
-    for (size_t i = 0; i < trace->n_gpu; i++) {
-        if (lane == m->n_lanes || m->lanes[lane].number != trace->gpu[i]->gpu_stream)
-            lane = first_of(m, trace->gpu[i]->gpu_stream);
-        if (lane < m->n_lanes && !model_branches_record(&m->branches, trace->gpu[i]))
-            m->lanes[lane].gpu[m->lanes[lane].n_gpu++] = trace->gpu[i];
-    }
-}
-
-/* ---- ops and records in step ---- */
-
-bool model_gpu_ran(const struct cst_trace *trace, const struct cst_op *op,
-                   const struct cst_gpu *gpu) {
-    const struct cst_kind *kind = trace->kinds[op->kind];
-    switch (kind->op) {
-    case CST_OP_LAUNCH:
-        return gpu->head.flags == CST_GPU_KERNEL &&
-               memcmp(op->dims, gpu->grid, sizeof gpu->grid) == 0 &&
-               (kind->name == gpu->name ||
-                strcmp(cst_string(trace, kind->name), cst_string(trace, gpu->name)) == 0);
-    case CST_OP_MEMSET:
-        return gpu->head.flags == CST_GPU_MEMSET;
-    case CST_OP_RECORD: /* CUPTI has no such record of these */
-    case CST_OP_WAIT:
-        return false;
-    default: {
-        uint64_t bytes = op->dims[0] | (uint64_t)op->dims[1] << 32;
-        return gpu->head.flags == CST_GPU_MEMCPY && (!gpu->bytes || gpu->bytes == bytes);
-    }
+    for (size_t i = 0; i < m->all.n_runs; i++) {
+        uint32_t lane = first_of(m, m->all.runs[i].stream);
+        if (lane < m->n_lanes)
+            m->lanes[lane].runs[m->lanes[lane].n_runs++] = &m->all.runs[i];
     }
 }
 
-static bool is_of(const struct model *model, const struct lane *lane, uint32_t op, size_t gpu) {
-    return model_gpu_ran(model->trace, model->ops[lane->ops[op]].op, lane->gpu[gpu]);
+/* ---- calls and runs in step ---- */
+
+/* None runs before it was made. */
+static bool is_of(const struct model *model, const struct lane *lane, uint32_t call, size_t run) {
+    return lane->calls[call]->ns <= lane->runs[run]->ns + SLACK_NS &&
+           gpu_calls_same(model, lane->calls[call], lane->runs[run]);
 }
 
-static void know(struct model *model, const struct lane *lane, uint32_t op, size_t gpu) {
-    model->ops[lane->ops[op]].gpu = lane->gpu[gpu];
-    model->gpu_known++;
-}
-
-/* A stream runs its ops in order. What ran there without being an op (a graph of the program's own)
- * is passed over, and so are ops that came to nothing. From `op` and `gpu` on to the end. */
-static void match_on(struct model *model, const struct lane *lane, uint32_t op, size_t gpu) {
-    for (; gpu < lane->n_gpu && op < lane->n_ops; gpu++) {
-        uint32_t end = lane->n_ops - op > AHEAD ? op + AHEAD : lane->n_ops, at = op;
-        while (at < end && !is_of(model, lane, at, gpu))
+/* A stream runs its calls in order. What ran there without being an op, such as a graph of the
+ * program's own, is passed over, and so are calls that came to nothing. From `call` and `run` on to
+ * the end. */
+static void match_on(struct model *model, const struct lane *lane, uint32_t call, size_t run) {
+    for (; run < lane->n_runs && call < lane->n_calls; run++) {
+        uint32_t end = lane->n_calls - call > AHEAD ? call + AHEAD : lane->n_calls, at = call;
+        while (at < end && !is_of(model, lane, at, run))
             at++;
         if (at == end)
             continue;
-        know(model, lane, at, gpu);
-        op = at + 1;
+        gpu_calls_tell(model, lane->calls[at], lane->runs[run]);
+        call = at + 1;
     }
 }
 
-/* The same from what is before `op` and `gpu` back to the beginning. */
-static void match_back(struct model *model, const struct lane *lane, uint32_t op, size_t gpu) {
-    while (gpu-- > 0 && op > 0) {
-        uint32_t end = op > AHEAD ? op - AHEAD : 0, at = op;
-        while (at > end && !is_of(model, lane, at - 1, gpu))
+/* The same from what is before `call` and `run` back to the beginning. */
+static void match_back(struct model *model, const struct lane *lane, uint32_t call, size_t run) {
+    while (run-- > 0 && call > 0) {
+        uint32_t end = call > AHEAD ? call - AHEAD : 0, at = call;
+        while (at > end && !is_of(model, lane, at - 1, run))
             at--;
         if (at == end)
             continue;
-        op = at - 1;
-        know(model, lane, op, gpu);
+        call = at - 1;
+        gpu_calls_tell(model, lane->calls[call], lane->runs[run]);
     }
 }
 
 /* ---- recordings that began late ---- */
 
 /* Did it begin behind the program's first step? What was trimmed has records of its ops alone. */
-static bool is_late(const struct cst_trace *trace) {
+static bool began_late(const struct cst_trace *trace) {
     static const char key[] = "\"record_from\":\"";
     const char *at = trace->facts ? strstr(trace->facts, key) : NULL;
     return at && at[sizeof key - 1] != '0' && !strstr(trace->facts, "\"trimmed");
@@ -261,29 +234,27 @@ static bool find_waits(struct matching *m) {
  * last that ran before was the last op before. Without such a wait nothing can be told.
  */
 static void match_late(struct model *model, const struct lane *lane) {
-    uint32_t op = 0;
-    size_t gpu = 0;
+    uint32_t call = 0;
+    size_t run = 0;
     if (lane->waited == SIZE_MAX)
         return;
     uint64_t ns = model->trace->events[lane->waited]->ns;
-    while (op < lane->n_ops && model->ops[lane->ops[op]].op->head.ns < ns)
-        op++;
-    while (gpu < lane->n_gpu && lane->gpu[gpu]->head.ns < ns)
-        gpu++;
-    match_back(model, lane, op, gpu);
-    match_on(model, lane, op, gpu);
+    while (call < lane->n_calls && lane->calls[call]->ns < ns)
+        call++;
+    while (run < lane->n_runs && lane->runs[run]->ns < ns)
+        run++;
+    match_back(model, lane, call, run);
+    match_on(model, lane, call, run);
 }
 
-/* ---- which of a number's records are of which of its lanes ---- */
+/* ---- which of a number's runs are of which of its lanes ---- */
 
 static int by_cupti(const void *a, const void *b) {
-    const struct cst_gpu *x = *(const struct cst_gpu *const *)a,
-                         *y = *(const struct cst_gpu *const *)b;
+    const struct gpu_run *x = *(const struct gpu_run *const *)a,
+                         *y = *(const struct gpu_run *const *)b;
     if (x->context != y->context)
         return x->context < y->context ? -1 : 1;
-    if (x->head.ns != y->head.ns)
-        return x->head.ns < y->head.ns ? -1 : 1;
-    return x < y ? -1 : x > y;
+    return x < y ? -1 : x > y; /* they stand as they began */
 }
 
 static void match(struct matching *m, struct lane *lane, bool late) {
@@ -299,50 +270,37 @@ static void match_few(struct matching *m, uint32_t from, uint32_t to, bool late)
     for (uint32_t i = from; i < to; i++) {
         struct lane *lane = &m->lanes[i];
         size_t n = 0;
-        for (size_t k = 0; k < all.n_gpu; k++)
-            if (!lane->cupti || all.gpu[k]->context == lane->cupti)
-                m->some[n++] = all.gpu[k];
-        lane->gpu = m->some;
-        lane->n_gpu = n;
+        for (size_t k = 0; k < all.n_runs; k++)
+            if (!lane->cupti || all.runs[k]->context == lane->cupti)
+                m->some[n++] = all.runs[k];
+        lane->runs = m->some;
+        lane->n_runs = n;
         match(m, lane, late);
     }
 }
 
-/* Many: their contexts tell whose records are whose, which are then nobody else's. */
+/* Many: their contexts tell whose runs are whose, which are then nobody else's. */
 static void match_many(struct matching *m, uint32_t from, uint32_t to, bool late) {
     const struct lane all = m->lanes[from];
-    qsort(all.gpu, all.n_gpu, sizeof *all.gpu, by_cupti);
-    memset(m->some, 0, (all.n_gpu + 1) * sizeof *m->some);
+    qsort(all.runs, all.n_runs, sizeof *all.runs, by_cupti);
+    memset(m->some, 0, (all.n_runs + 1) * sizeof *m->some);
     for (uint32_t i = from; i < to; i++) {
         struct lane *lane = &m->lanes[i];
-        size_t low = 0, high = all.n_gpu, n = 0;
+        size_t low = 0, high = all.n_runs, n = 0;
         while (low < high) {
             size_t middle = low + (high - low) / 2;
-            if (all.gpu[middle]->context < lane->cupti)
+            if (all.runs[middle]->context < lane->cupti)
                 low = middle + 1;
             else
                 high = middle;
         }
-        while (!m->some[low] && low + n < all.n_gpu && all.gpu[low + n]->context == lane->cupti)
+        while (!m->some[low] && low + n < all.n_runs && all.runs[low + n]->context == lane->cupti)
             n++;
-        lane->gpu = all.gpu + low;
-        lane->n_gpu = lane->cupti ? n : 0;
-        if (lane->n_gpu)
-            m->some[low] = all.gpu[low]; /* taken */
+        lane->runs = all.runs + low;
+        lane->n_runs = lane->cupti ? n : 0;
+        if (lane->n_runs)
+            m->some[low] = all.runs[low]; /* taken */
         match(m, lane, late);
-    }
-}
-
-/* Of a late recording, as match_late: from the first wait on. */
-static void match_graphs(struct matching *m, bool late) {
-    const struct cst_trace *trace = m->model->trace;
-    for (uint32_t s = 0; s < trace->n_streams; s++) {
-        if (m->lane_of[s] == CST_NONE)
-            continue;
-        const struct lane *lane = &m->lanes[m->lane_of[s]];
-        if (!late || lane->waited != SIZE_MAX)
-            model_branches_match(&m->branches, s, lane->number, lane->cupti,
-                                 late ? trace->events[lane->waited]->ns : 0);
     }
 }
 
@@ -353,29 +311,29 @@ bool model_gpu_times(struct model *model) {
     struct matching m = {.model = model,
                          .lanes = malloc((trace->n_gpu_streams + 1) * sizeof *m.lanes),
                          .lane_of = malloc((trace->n_streams + (size_t)1) * sizeof *m.lane_of),
-                         .ops = malloc((model->n_ops + (size_t)1) * sizeof *m.ops),
-                         .gpu = malloc((trace->n_gpu + 1) * sizeof *m.gpu),
+                         .calls = malloc((model->n_ops + (size_t)1) * sizeof *m.calls),
+                         .runs = malloc((trace->n_gpu + 1) * sizeof *m.runs),
                          .some = malloc((trace->n_gpu + 1) * sizeof *m.some)};
-    bool made = m.lanes && m.lane_of && m.ops && m.gpu && m.some, late = is_late(trace);
-    if (made) {
+    bool made =
+             m.lanes && m.lane_of && m.calls && m.runs && m.some && gpu_calls_find(&m.all, model),
+         late = began_late(trace);
+    if (made)
         find_lanes(&m);
-        made = model_branches_find(&m.branches, model) && (!late || find_waits(&m));
-    }
+    made = made && (!late || find_waits(&m));
     if (made) {
-        share_ops(&m);
-        share_records(&m);
-        match_graphs(&m, late);
+        share_calls(&m);
+        share_runs(&m);
     }
     for (uint32_t i = 0, end; made && i < m.n_lanes; i = end) {
         for (end = i + 1; end < m.n_lanes && m.lanes[end].number == m.lanes[i].number;)
             end++;
         (end - i <= FEW ? match_few : match_many)(&m, i, end, late);
     }
-    model_branches_free(&m.branches);
+    gpu_calls_free(&m.all);
     free(m.lanes);
     free(m.lane_of);
-    free(m.ops);
-    free(m.gpu);
+    free(m.calls);
+    free(m.runs);
     free(m.some);
     return made;
 }

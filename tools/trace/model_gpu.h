@@ -10,32 +10,44 @@
 /* Fills in `gpu` of the ops of which that can be told. False without memory. */
 bool model_gpu_times(struct model *model);
 
-/* ---- between model_gpu.c and model_branches.c ---- */
+/* ---- between model_gpu.c and model_gpu_calls.c ---- */
 
-/* May the record be of this op? */
-bool model_gpu_ran(const struct cst_trace *trace, const struct cst_op *op,
-                   const struct cst_gpu *gpu);
+/* One call of the driver, as the trace has it: an op, or the launch of a graph. */
+struct gpu_call {
+    const uint32_t *ops; /* in model->ops, in the order of the trace */
+    uint32_t n, stream;
+    bool graph;
+    uint64_t ns; /* when it began: none of its ops can run before */
+};
 
-/* Graphs with branches, their ops and the records of them. */
-struct model_branches {
-    struct model *model;
-    struct model_graph *graphs; /* in the order of their launches */
-    uint32_t n_graphs;
-    uint32_t *ops; /* of all graphs, each one's together, in order */
-    uint32_t n_ops;
-    const struct cst_gpu **gpu; /* of all such graphs, by correlation, then by node */
-    size_t n_gpu;
+/* The same as CUPTI has it: all records of one correlation. */
+struct gpu_run {
+    const struct cst_gpu *const *gpu; /* in the order of the ops */
+    uint32_t n;
+    uint32_t stream, context; /* CUPTI's numbers; of a graph: of the launch's stream */
+    bool graph;
+    bool mixed;  /* the records do not tell their order */
+    uint64_t ns; /* when the first of them began */
+};
+
+struct gpu_calls {
+    struct gpu_call *calls; /* by stream, in order of their ops */
+    uint32_t n_calls;
+    struct gpu_run *runs; /* as they began */
+    size_t n_runs;
+    uint32_t *ops;                         /* those of each call together */
+    const struct cst_gpu **gpu;            /* those of each run together */
+    const struct cst_gpu_stream **numbers; /* by CUPTI's number */
+    size_t n_numbers;
 };
 
 /* All zero before. False without memory. */
-bool model_branches_find(struct model_branches *branches, struct model *model);
-void model_branches_free(struct model_branches *branches);
-/* Is the op in such a graph? Is the record of one? */
-bool model_branches_op(const struct model_branches *branches, const struct model_op *op);
-bool model_branches_record(const struct model_branches *branches, const struct cst_gpu *gpu);
-/* Brings the graphs that were launched into this stream, which has this number and context (0: not
- * known), into step with records; both from `ns` on. */
-void model_branches_match(struct model_branches *branches, uint32_t stream, uint32_t number,
-                          uint32_t context, uint64_t ns);
+bool gpu_calls_find(struct gpu_calls *all, const struct model *model);
+void gpu_calls_free(struct gpu_calls *all);
+/* May the run be of this call? */
+bool gpu_calls_same(const struct model *model, const struct gpu_call *call,
+                    const struct gpu_run *run);
+/* Gives each op of the call its record of the run, which is of it. */
+void gpu_calls_tell(struct model *model, const struct gpu_call *call, const struct gpu_run *run);
 
 #endif

@@ -74,10 +74,11 @@ TEST(ModelGpu, RecordsOfEventsHaveNoTimes) {
 }
 
 // A record of a graph's node.
-void Node(Synth *s, uint32_t stream, const char *name, uint32_t launch, uint64_t node) {
+cst_gpu *Node(Synth *s, uint32_t stream, const char *name, uint32_t launch, uint64_t node) {
     cst_gpu *gpu = s->Gpu(stream, CST_GPU_KERNEL, name);
     gpu->correlation = launch;
     gpu->node = node;
+    return gpu;
 }
 
 // Two graphs with a branch each, and launches of the side stream by themselves. The GPU runs the
@@ -156,6 +157,137 @@ TEST(ModelGpu, BranchesMayRunOnEachOthersStreams) {
     for (uint32_t i = 0; i < 20; i++)
         EXPECT_EQ(GpuOf(t, i), i < 4 ? want[i] : -1) << i;
     EXPECT_EQ(t.m->gpu_known, 4u);
+}
+
+// A chain with a branch: the GPU ran it on one stream, the launch's.
+TEST(ModelGpu, BranchesMayAllRunOnTheStreamOfTheLaunch) {
+    for (bool numbers : {true, false}) {
+        Made t([&](Synth *s) {
+            Begin(s);
+            uint32_t wait = s->Wait();
+            s->GpuStream(1, 7);
+            s->GpuStream(2, 13);
+            s->Op(1, 1);
+            s->Op(2, wait);
+            s->Op(2, 2);
+            s->Branch(2, 2);
+            s->Launch(1, 3, 1, CST_EXACT);
+            s->Eager(2, 2, "observing", "observing");
+            Node(s, 7, "a", 5, numbers ? 1 : 9);
+            Node(s, 7, "b", 5, numbers ? 3 : 9);
+            s->Gpu(13, CST_GPU_KERNEL, "b");
+        });
+        EXPECT_EQ(GpuOfAll(t), (Ints{0, -1, 1, 2})) << numbers;
+    }
+}
+
+// Of nodes with numbers, these tell the order, not the times.
+TEST(ModelGpu, BranchesOnOneStreamMayRunInAnyOrder) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->GpuStream(1, 7);
+        s->Op(1, 1);
+        s->Op(2, 1);
+        s->Op(1, 2);
+        s->Branch(2, 1);
+        s->Launch(1, 3, 1, CST_EXACT);
+        Node(s, 7, "a", 5, 1);
+        Node(s, 7, "b", 5, 3);
+        Node(s, 7, "a", 5, 2);
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, 2, 1}));
+}
+
+// A graph of the program's own runs the kernel of its ops; so does one that is launched whole.
+TEST(ModelGpu, ARecordOfAGraphIsOfNoOpByItself) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->GpuStream(1, 7);
+        for (int i = 0; i < 3; i++)
+            s->Eager(1, 1, "observing", "observing");
+        s->Op(1, 1);
+        s->Launch(1, 1, 1, CST_EXACT);
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+        Node(s, 7, "a", 5, 1); // their graph
+        Node(s, 7, "a", 5, 2);
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+        s->Gpu(7, CST_GPU_KERNEL, "a"); // of no op, and of no graph
+        Node(s, 7, "a", 9, 7);
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, 3, 4, 6}));
+}
+
+// The records of a whole graph, or none.
+TEST(ModelGpu, AGraphOfWhichARecordIsLostHasNoTimes) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->GpuStream(1, 7);
+        for (int graph = 0; graph < 3; graph++) {
+            s->Op(1, 1);
+            s->Op(1, 2);
+            s->Launch(1, 2, 1, CST_EXACT);
+        }
+        Node(s, 7, "a", 5, 1);
+        Node(s, 7, "b", 5, 2);
+        Node(s, 7, "a", 6, 1); // "b" is lost
+        Node(s, 7, "a", 8, 1);
+        Node(s, 7, "b", 8, 2);
+        Node(s, 7, "c", 8, 3); // one more than it has
+        Node(s, 7, "a", 9, 1);
+        Node(s, 7, "b", 9, 2);
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, 1, 6, 7, -1, -1}));
+}
+
+// A synchronous copy of the same length, say, that was over when the op was called.
+TEST(ModelGpu, WhatRanBeforeTheCallIsNotOfIt) {
+    const uint64_t call = 5000000, slack = 20000;
+    for (bool early : {false, true}) {
+        Made t([&](Synth *s) {
+            Begin(s);
+            s->GpuStream(1, 7);
+            s->Eager(1, 1, "observing", "observing")->head.ns = call;
+            s->Gpu(7, CST_GPU_KERNEL, "a")->head.ns = call - slack - early;
+            s->Gpu(7, CST_GPU_KERNEL, "a")->head.ns = call + slack;
+        });
+        EXPECT_EQ(GpuOfAll(t), (Ints{early ? 1 : 0})) << early;
+    }
+    // Ops of a graph do not run before it is launched.
+    Made u([&](Synth *s) {
+        Begin(s);
+        s->GpuStream(1, 7);
+        s->Op(1, 1);
+        s->Launch(1, 1, 1, CST_EXACT)->head.ns = call;
+        Node(s, 7, "a", 5, 1)->head.ns = call - slack - 1;
+        Node(s, 7, "a", 6, 1)->head.ns = call;
+    });
+    EXPECT_EQ(GpuOfAll(u), (Ints{1}));
+}
+
+TEST(ModelGpu, WhatFailedHasNoRecord) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->GpuStream(1, 7);
+        s->Eager(1, 1, "observing", "observing")->result = 1;
+        s->Eager(1, 1, "observing", "observing");
+        s->Gpu(7, CST_GPU_KERNEL, "a");
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{-1, 0}));
+}
+
+// An imported trace has an op for each record, whose node it may tell.
+TEST(ModelGpu, ImportedOpsMayHaveRunInGraphs) {
+    Made t([](Synth *s) {
+        s->Facts(R"({"imported":true})");
+        Begin(s);
+        s->GpuStream(1, 7);
+        s->Eager(1, 1, "", "");
+        s->Eager(1, 2, "", "");
+        Node(s, 7, "a", 5, 1);
+        Node(s, 7, "b", 5, 1);
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, 1}));
 }
 
 TEST(ModelGpu, WhatIsNoOpIsPassedOver) {
@@ -331,6 +463,35 @@ TEST(ModelGpu, CopiesMustBeAsLong) {
         s->Gpu(7, CST_GPU_MEMCPY)->bytes = 64;
     });
     EXPECT_EQ(GpuOfAll(t), (Ints{1}));
+}
+
+// CUPTI tells the length with which a node was built, after it was patched, too.
+TEST(ModelGpu, CopiesOfGraphsMayHaveAnyLength) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->grid = 64;
+        s->Op(1, s->Copy(1));
+        s->Launch(1, 1, 1, CST_PATCHED);
+        s->GpuStream(1, 7);
+        cst_gpu *gpu = s->Gpu(7, CST_GPU_MEMCPY);
+        gpu->bytes = 32;
+        gpu->node = 3;
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0}));
+}
+
+TEST(ModelGpu, AMemsetOfOneElementMayBeACopy) {
+    for (uint32_t bytes : {4u, 2u}) {
+        Made t([&](Synth *s) {
+            Begin(s);
+            s->Eager(1, s->Memset(4), "observing", "observing");
+            s->Eager(1, s->Copy(1), "observing", "observing");
+            s->GpuStream(1, 7);
+            s->Gpu(7, CST_GPU_MEMCPY)->bytes = bytes;
+            s->Gpu(7, CST_GPU_MEMSET)->bytes = 4;
+        });
+        EXPECT_EQ(GpuOfAll(t), (bytes == 4 ? Ints{0, -1} : Ints{1, -1})) << bytes;
+    }
 }
 
 TEST(ModelGpu, NameGridAndSortOfWorkMustBeTheSame) {
