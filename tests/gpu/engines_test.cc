@@ -29,6 +29,7 @@ TEST_F(Engines, VariantsTakeTurnsAndAreCompared) {
     EXPECT_NE(table.find("| equal, one run |"), std::string::npos) << table;
     EXPECT_NE(Read("out/one.json").find("\"turns\": true"), std::string::npos);
     EXPECT_NE(Read("out/one.json").find("\"host_ms\": ["), std::string::npos);
+    EXPECT_NE(Read("out/one.json").find("\"cpus\": 1"), std::string::npos) << "as programs.py has it";
 }
 
 TEST_F(Engines, OneByOne) {

@@ -4,12 +4,14 @@ A variant is words with + between them: `own` or `own-...` is the program with g
 preset, `steps` with a file beside this one that has a [step] section too, and a word of MODES is preloaded in that mode. `plain` is none of these.
 `floor` is preloaded with the library for ablation, and no kernel is launched: the results are wrong, and the time is what the program takes beside its launches."""
 
+from child import Settled
+
 MODES = ('eager', 'observe', 'piecewise', 'full', 'full_and_piecewise', 'full_decode_only', 'verify')
 VLLM = ['vllm', 'vllmdeps', 'vllmfa3']
 NO_NET = {'VLLM_LOGGING_LEVEL': 'ERROR'}
 
 
-def entry(script, flag='', what='', site=(), preset=None, own=None, variants=None, env=None, libs=False, timeout=90, takes=30, turn=0.3, parts=False, steps=None, cpus=4):
+def entry(script, flag='', what='', site=(), preset=None, own=None, variants=None, env=None, libs=False, timeout=90, takes=30, turn=0.3, parts=False, steps=None, cpus=Settled.CPUS):
     """own: {word: (flag, environment)}. takes: seconds for all variants, about: it does not begin with less left. turn: seconds of a turn; of programs with long steps
     several steps. parts: it times several things one behind the other. cpus: so many of the fastest are its own in a turn; each thread that
     never sleeps needs one. stats_every: its processes may be killed before they write."""
@@ -27,7 +29,7 @@ def vllm(flag, what, variants, own=None, fa3=True, takes=200, **more):
 # What vLLM's graphs are without torch.compile, and with. PIECEWISE without it is what vLLM calls breakable graphs.
 BREAKABLE = {'VLLM_USE_BREAKABLE_CUDAGRAPH': '1'}
 PROGRAMS = {
-    'busy': entry('busy', what='no GPU: what the machine itself does to a ratio', takes=10),
+    'busy': entry('busy', what='no GPU: what the machine itself does to a ratio', takes=10, cpus=1),
     # PyTorch and JAX, where they are installed
     'timm-effnet': entry('timm_effnet', what='EfficientNet-B0, fp16, batch 1, PyTorch'),
     'st-minilm': entry('st_minilm', what='sentence-transformers, MiniLM size', preset='pytorch'),
