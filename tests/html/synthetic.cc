@@ -87,6 +87,10 @@ SyntheticCounts WriteSynthetic(const std::string &path, unsigned steps,
             gpu->gpu_ns = 600;
             gpu->gpu_stream = GPU_STREAM;
             gpu->name = kernel_names[op_kind - 1];
+            if (i < 12) { // in a graph
+                gpu->correlation = static_cast<uint32_t>(counts.graph_launches) + 1;
+                gpu->node = i + 1;
+            }
             memcpy(gpu->grid, grid, sizeof gpu->grid);
         }
         counts.ops++;
