@@ -118,8 +118,6 @@ static struct gpu_run graph_run(const struct gpu_calls *all, const struct cst_gp
         if (!known && (known = is_known(all, gpu[i]->gpu_stream)))
             run.stream = gpu[i]->gpu_stream;
     }
-    if (run.mixed && !several)
-        qsort(gpu, n, sizeof *gpu, by_time);
     run.mixed = run.mixed && several;
     return run;
 }

@@ -198,6 +198,23 @@ TEST(ModelGpu, BranchesOnOneStreamMayRunInAnyOrder) {
     EXPECT_EQ(GpuOfAll(t), (Ints{0, 2, 1}));
 }
 
+// The launch's stream has a number; which of the nodes ran on it is all the same.
+TEST(ModelGpu, AnyNodeMayHaveRunOnTheStreamOfTheLaunch) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->GpuStream(s->Stream(CST_STREAM_CREATED, 8), 20);
+        s->GpuStream(2, 13);
+        s->GpuStream(1, 7);
+        s->Op(1, 1);
+        s->Op(2, 2);
+        s->Branch(2, 1);
+        s->Launch(1, 2, 1, CST_EXACT);
+        Node(s, 24, "a", 5, 1);
+        Node(s, 7, "b", 5, 2);
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{0, 1}));
+}
+
 // A graph of the program's own runs the kernel of its ops; so does one that is launched whole.
 TEST(ModelGpu, ARecordOfAGraphIsOfNoOpByItself) {
     Made t([](Synth *s) {
@@ -263,6 +280,17 @@ TEST(ModelGpu, WhatRanBeforeTheCallIsNotOfIt) {
         Node(s, 7, "a", 6, 1)->head.ns = call;
     });
     EXPECT_EQ(GpuOfAll(u), (Ints{1}));
+    // Nor does any one of them.
+    Made v([&](Synth *s) {
+        Begin(s);
+        s->GpuStream(1, 7);
+        s->Op(1, 1);
+        s->Op(1, 2);
+        s->Launch(1, 2, 1, CST_EXACT)->head.ns = call;
+        Node(s, 7, "a", 5, 1)->head.ns = call;
+        Node(s, 7, "b", 5, 2)->head.ns = call - slack - 1;
+    });
+    EXPECT_EQ(GpuOfAll(v), (Ints{-1, -1}));
 }
 
 TEST(ModelGpu, WhatFailedHasNoRecord) {
@@ -463,6 +491,16 @@ TEST(ModelGpu, CopiesMustBeAsLong) {
         s->Gpu(7, CST_GPU_MEMCPY)->bytes = 64;
     });
     EXPECT_EQ(GpuOfAll(t), (Ints{1}));
+}
+
+TEST(ModelGpu, AMemsetIsNoCopy) {
+    Made t([](Synth *s) {
+        Begin(s);
+        s->Op(1, s->Copy(1));
+        s->GpuStream(1, 7);
+        s->Gpu(7, CST_GPU_MEMSET);
+    });
+    EXPECT_EQ(GpuOfAll(t), (Ints{-1}));
 }
 
 // CUPTI tells the length with which a node was built, after it was patched, too.
