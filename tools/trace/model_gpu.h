@@ -14,7 +14,7 @@ bool model_gpu_times(struct model *model);
 
 /* One call of the driver, as the trace has it: an op, or the launch of a graph. */
 struct gpu_call {
-    const uint32_t *ops; /* in model->ops, in the order of the trace */
+    const uint32_t *ops; /* in model->ops: those that leave a record, in the order of the trace */
     uint32_t n, stream;
     bool graph;
     uint64_t ns; /* when it began: none of its ops can run before */

@@ -26,6 +26,17 @@ static int by_number(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+/* The ops of the launch that leave a record, in order. How many there are. */
+static uint32_t take_graph(uint32_t *to, const struct model *model,
+                           const struct model_launch *launch) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < launch->n; i++)
+        if (leaves_record(model, launch->ops[i]))
+            to[n++] = launch->ops[i];
+    qsort(to, n, sizeof *to, by_number);
+    return n;
+}
+
 /* Each graph stands where the first op of its stream does. */
 static bool find_calls(struct gpu_calls *all, const struct model *model) {
     uint32_t *launch_at = calloc(model->n_ops + (size_t)1, sizeof *launch_at);
@@ -40,9 +51,7 @@ static bool find_calls(struct gpu_calls *all, const struct model *model) {
         struct gpu_call *call = &all->calls[all->n_calls];
         if (launch_at[i]) {
             const struct model_launch *launch = &model->launches[launch_at[i] - 1];
-            memcpy(all->ops + at, launch->ops, launch->n * sizeof *all->ops);
-            qsort(all->ops + at, launch->n, sizeof *all->ops, by_number);
-            *call = (struct gpu_call){.n = launch->n,
+            *call = (struct gpu_call){.n = take_graph(all->ops + at, model, launch),
                                       .stream = launch->record->stream,
                                       .graph = true,
                                       .ns = launch->record->head.ns};
@@ -198,24 +207,16 @@ static bool ran(const struct cst_trace *trace, const struct cst_op *op, const st
 
 bool gpu_calls_same(const struct model *model, const struct gpu_call *call,
                     const struct gpu_run *run) {
-    uint32_t at = 0;
-    if (call->graph != run->graph || run->mixed)
+    if (call->graph != run->graph || call->n != run->n || run->mixed)
         return false;
-    for (uint32_t i = 0; i < call->n; i++) {
-        if (!leaves_record(model, call->ops[i]))
-            continue;
-        if (at == run->n || !ran(model->trace, model->ops[call->ops[i]].op, run->gpu[at]))
+    for (uint32_t i = 0; i < call->n; i++)
+        if (!ran(model->trace, model->ops[call->ops[i]].op, run->gpu[i]))
             return false;
-        at++;
-    }
-    return at == run->n;
+    return true;
 }
 
 void gpu_calls_tell(struct model *model, const struct gpu_call *call, const struct gpu_run *run) {
-    uint32_t at = 0;
     for (uint32_t i = 0; i < call->n; i++)
-        if (leaves_record(model, call->ops[i])) {
-            model->ops[call->ops[i]].gpu = run->gpu[at++];
-            model->gpu_known++;
-        }
+        model->ops[call->ops[i]].gpu = run->gpu[i];
+    model->gpu_known += call->n;
 }
