@@ -11,7 +11,7 @@
 enum {
     AHEAD = 256,      /* calls that the GPU may have skipped, for there was nothing to do */
     FEW = 8,          /* lanes of one number that may look through all runs of it */
-    SLACK_NS = 20000, /* of CUPTI's clock by the host's */
+    SLACK_NS = 20000, /* by which CUPTI's clock may be behind the host's */
 };
 
 /* A stream as CUPTI knows it. In the trace it may be several, one after the other: when a context
