@@ -26,6 +26,7 @@ static void use(struct sc *sc, CUmemoryPool pool, CUdeviceptr out, unsigned v, C
     sc_fill(sc, s, p, v, 128);
     OK(sc->cu.MemAllocFromPoolAsync(&q, 512, pool, s));
     OK(sc->cu.MemcpyDtoDAsync(q, p, 512, s));
+    OK(sc->cu.MemsetD8Async(q, (unsigned char)v, 16, s));
     OK(sc->cu.MemFreeAsync(p, s));
     sc_chain(sc, s, q, 3, v, 128);
     OK(sc->cu.MemcpyDtoDAsync(out, q, 512, s));

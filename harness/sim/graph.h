@@ -73,7 +73,10 @@ struct cusim_entry {
     uint64_t node_id;
     CUgraphNodeType type;
     unsigned index;
-    size_t fits; /* of a memset: bytes at instantiation */
+    /* Of a memset, at instantiation: bytes, where they were, and in which memory; 0: none. */
+    size_t fits;
+    uintptr_t at;
+    uint64_t memory;
 };
 
 struct cusim_exec {

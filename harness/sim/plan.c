@@ -43,6 +43,13 @@ static void add_pred(struct builder *b, unsigned at, unsigned pred, bool program
     step->preds[step->n_preds++] = (struct pred){pred, programmatic};
 }
 
+static void remember_memset(struct cusim_entry *e, const struct cusim_work_memset *m) {
+    struct cusim_mem *memory = cusim_mem_find((uintptr_t)m->dst);
+    e->fits = m->width * m->element;
+    e->at = (uintptr_t)m->dst;
+    e->memory = memory ? memory->id : 0;
+}
+
 static void add_entry(struct builder *b, struct cusim_node *node, unsigned index) {
     if (b->n_entries == b->cap_entries)
         b->entries =
@@ -51,7 +58,7 @@ static void add_entry(struct builder *b, struct cusim_node *node, unsigned index
     *e =
         (struct cusim_entry){.node = node, .node_id = node->id, .type = node->type, .index = index};
     if (node->type == CU_GRAPH_NODE_TYPE_MEMSET)
-        e->fits = node->work->memset.width * node->work->memset.element;
+        remember_memset(e, &node->work->memset);
 }
 
 /* Orders the nodes of a graph by Kahn's method, in the order of their creation if edges allow

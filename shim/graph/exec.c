@@ -45,12 +45,17 @@ struct node {
 struct cus_exec {
     CUgraph graph;
     CUgraphExec exec;
+    uint64_t built_at;     /* `gone` then */
+    bool sets_memory;      /* has a memset node */
     struct cus_exec *next; /* in a list of graphs to be destroyed later */
     CUgraphNode *handles;  /* n of them, stored behind `nodes` */
     uint64_t waited_ns;    /* wait until the capture began */
     uint32_t n;
     struct node nodes[];
 };
+
+static uint32_t timed; /* atomic: tools that time nodes */
+static uint64_t gone;  /* atomic: how often memory went while one did, and how often one began */
 
 static uint64_t wide(const uint32_t *dims) {
     return dims[0] | (uint64_t)dims[1] << 32;
@@ -129,6 +134,7 @@ static bool build_captured(const struct cus_driver *driver, struct cus_exec_targ
             ops[i].kind->deferrable = false;
             return false;
         }
+        exec->sets_memory |= ops[i].kind->type == CUS_OP_MEMSET;
         if (ops[i].kind->type != CUS_OP_RECORD) {
             note_requested(&exec->nodes[i].as.requested, &ops[i]);
         } else if (!note_event(&exec->nodes[i], &ops[i])) {
@@ -150,6 +156,7 @@ bool cus_exec_build(const struct cus_driver *driver, struct cus_exec_target targ
     if (!exec)
         return false;
     exec->n = n;
+    exec->built_at = __atomic_load_n(&gone, __ATOMIC_ACQUIRE);
     exec->handles = (CUgraphNode *)&exec->nodes[n];
     struct cus_relaxed relaxed = cus_relax(driver);
     bool built = build_captured(driver, target, ops, n, clock, exec, why);
@@ -348,6 +355,28 @@ bool cus_exec_enabled(const struct cus_driver *driver, const struct cus_exec *ex
 bool cus_exec_enable(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i, bool on) {
     return driver->cuGraphNodeSetEnabled && exec->handles[i] &&
            driver->cuGraphNodeSetEnabled(exec->exec, exec->handles[i], on) == CUDA_SUCCESS;
+}
+
+void cus_exec_set_timed(bool on) {
+    __atomic_add_fetch(&gone, 1, __ATOMIC_RELEASE); /* what went before was not counted */
+    if (on)
+        __atomic_add_fetch(&timed, 1, __ATOMIC_SEQ_CST);
+    else
+        __atomic_sub_fetch(&timed, 1, __ATOMIC_SEQ_CST);
+}
+
+bool cus_exec_timed(void) {
+    return __atomic_load_n(&timed, __ATOMIC_RELAXED) != 0;
+}
+
+void cus_exec_memory_goes(void) {
+    if (cus_exec_timed())
+        __atomic_add_fetch(&gone, 1, __ATOMIC_RELEASE);
+}
+
+bool cus_exec_is_stale(const struct cus_exec *exec) {
+    return CUS_HAZARD(A32) && cus_exec_timed() && exec->sets_memory &&
+           exec->built_at != __atomic_load_n(&gone, __ATOMIC_ACQUIRE);
 }
 
 CUresult cus_exec_launch(const struct cus_driver *driver, struct cus_exec *exec, CUstream stream) {

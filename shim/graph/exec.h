@@ -52,6 +52,16 @@ void cus_exec_swap(struct cus_exec *exec, uint32_t i);
 bool cus_exec_enabled(const struct cus_driver *driver, const struct cus_exec *exec, uint32_t i);
 bool cus_exec_enable(const struct cus_driver *driver, struct cus_exec *exec, uint32_t i, bool on);
 CUresult cus_exec_launch(const struct cus_driver *driver, struct cus_exec *exec, CUstream stream);
+/* A tool times the nodes of graphs by CUPTI, or does so no more: each `true` has its `false`. Any
+ * thread. */
+void cus_exec_set_timed(bool on);
+bool cus_exec_timed(void);
+/* Before memory is freed. Any thread. */
+void cus_exec_memory_goes(void);
+/* May the graph not be launched, since a tool that times nodes would look, for its memsets, at
+ * memory that may have gone (HAZARDS A32)? A free by another thread between this and the launch is
+ * not seen. */
+bool cus_exec_is_stale(const struct cus_exec *exec);
 /* Legal while the graph runs. `driver` NULL: the context is dead, and only host memory is freed. */
 void cus_exec_destroy(const struct cus_driver *driver, struct cus_exec *exec);
 /* Puts the graph on a list, to be destroyed later. Below: destroys all graphs on a list. */

@@ -105,8 +105,12 @@ static void apply_runtime(void) {
 
 void cus_cupti_apply(void) {
     apply_runtime();
-    if (cus_options()->profile == CUS_PROFILE_IGNORE)
+    if (cus_options()->profile == CUS_PROFILE_IGNORE) {
+        static uint32_t watched; /* atomic; from the first record on for ever */
+        if (recording() && !__atomic_exchange_n(&watched, 1, __ATOMIC_RELAXED))
+            cus_engine_nodes_timed(true);
         return;
+    }
     /* Repeats if another thread changed the answer meanwhile: the thread that tells the engine last
      * has then told the answer that holds. */
     bool again = false;

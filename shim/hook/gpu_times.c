@@ -15,6 +15,7 @@
 #include "shim/base/mem.h"
 #include "shim/hook/recording.h"
 #include "shim/hook/resolve.h"
+#include "shim/stream/engine.h"
 #include "shim/trace/record.h"
 
 #include "shim/base/forbid.h"
@@ -229,6 +230,7 @@ bool cus_gpu_times_start(void) {
         return false;
     }
     cus_record_on_stream = tell_stream;
+    cus_engine_nodes_timed(true);
     return true;
 }
 
@@ -236,4 +238,5 @@ void cus_gpu_times_end(void) {
     FAILED(cuptiActivityFlushAll, (FLUSH_FORCED));
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         FAILED(cuptiActivityDisable, (kinds[i]));
+    cus_engine_nodes_timed(false);
 }

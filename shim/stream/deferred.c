@@ -105,6 +105,7 @@ static void make_frees(struct cus_engine *engine, struct cus_frees *frees) {
     for (uint32_t i = 0; i < frees->n; i++) {
         if (engine->shadow)
             cus_engine_memory_going(frees->of[i].address);
+        cus_exec_memory_goes();
         note_late(engine, driver->cuMemFreeAsync(frees->of[i].address, engine->handle));
     }
     cus_relax_end(driver, relaxed);
@@ -291,10 +292,23 @@ void cus_deferred_lose(struct cus_engine *engine) {
 
 /* ---- launching a complete segment ---- */
 
-/* False: node `*refused` refused its patch, and what it holds is unknown now (HAZARDS A28). */
+static uint32_t first_memset(const struct cus_segment *segment) {
+    uint32_t i = 0;
+    while (i + 1 < segment->n && segment->places[i].kind->type != CUS_OP_MEMSET)
+        i++;
+    return i;
+}
+
+/* False: node `*refused` refused its patch, and what it holds is unknown now (HAZARDS A28); or it
+ * may not be launched (HAZARDS A32). */
 static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
                         struct cus_relaxed *relaxed, uint32_t *refused) {
     struct cus_plan *plan = cus_engine_plan(engine);
+    if (cus_exec_is_stale(variant->exec)) {
+        *refused = first_memset(engine->view.segment);
+        cus_plan_patched(plan, variant, *refused, false);
+        return false;
+    }
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < engine->view.segment->n; i++) {
         const struct cus_kind *kind = engine->view.segment->places[i].kind;
         const struct cus_values *values = cus_plan_values(plan, i);
@@ -413,7 +427,8 @@ static struct found find_graph(struct cus_engine *engine) {
  * `submit_ns`; then its segments are submitted. */
 static bool is_slow(const struct cus_engine *engine) {
     uint32_t from = cus_options()->submit_ns;
-    return from && engine->view.ns_per_op >= from && !cus_check_on() && !cus_recording();
+    return from && engine->view.ns_per_op >= from && !cus_check_on() && !cus_recording() &&
+           !cus_exec_timed();
 }
 
 /* Submits the segment: the submit thread patches and launches its graph, while this thread goes on.

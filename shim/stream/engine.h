@@ -47,6 +47,8 @@ void cus_engine_opening(void);
 /* A profiler begins or ends recording kernels (CUPTI): while `on`, ops are issued one by one.
  * Flushes everything first. */
 void cus_engine_profiling(bool on);
+/* A tool times the nodes of graphs by CUPTI from now on, or does so no more (graph/exec.h). */
+void cus_engine_nodes_timed(bool on);
 /* The sum over all engines, for the stats file. */
 void cus_engine_counters(struct cus_counters *out);
 /* Fills a report. `counters` must stay valid as long as the report. */

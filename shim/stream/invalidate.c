@@ -205,8 +205,13 @@ void cus_engine_context_ended(CUcontext handle) {
 
 void cus_engine_memory_gone(void) {
     CUS_TRACE(.what = CST_CALL_MEMORY_GONE);
+    cus_exec_memory_goes();
     if (CUS_HAZARD(C4))
         cus_ranges_forget();
+}
+
+void cus_engine_nodes_timed(bool on) {
+    cus_exec_set_timed(on);
 }
 
 /* Upper bound of what graphs keep in the driver: GRAPHS_TIMES the estimate, and GRAPHS_MORE. It is

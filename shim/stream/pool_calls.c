@@ -99,6 +99,7 @@ static enum cus_free decide(struct cus_engine *engine, struct cus_pool *pool, ui
 static enum cus_free free_of(struct cus_pool *pool, const struct cus_stream_ref *stream,
                              uint64_t address, uint64_t bytes) {
     struct cus_thread *thread = &cus_thread_self;
+    cus_exec_memory_goes();
     if (!pool) {
         cus_engine_memory_gone();
     } else if (cus_ranges_forget_at(address)) {

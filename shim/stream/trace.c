@@ -19,6 +19,7 @@ struct key {
     const void *handle;
     uint32_t of; /* streams: the thread, for per-thread ones; kinds: type, form, size */
     uint32_t stream;
+    uint64_t attributes; /* kinds: a bit for the id of each */
 };
 
 struct entry {
@@ -252,6 +253,23 @@ static uint32_t kind_number(struct cus_context *context, struct cus_kind *kind) 
                : none;
 }
 
+/* A bit for the id of each attribute of a launch, but for those that ask for what holds without
+ * them. Ids from 64 on are left out. */
+static uint64_t attributes_of(const struct cus_launch *launch) {
+    uint64_t ids =
+        launch->form == CUS_LAUNCH_COOPERATIVE ? 1ull << CU_LAUNCH_ATTRIBUTE_COOPERATIVE : 0;
+    for (uint32_t i = 0; launch->attrs && i < launch->n_attrs; i++) {
+        const CUlaunchAttribute *attr = &launch->attrs[i];
+        bool off = attr->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE ? !attr->value.cooperative
+                   : attr->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+                       ? !attr->value.programmaticStreamSerializationAllowed
+                       : attr->id == CU_LAUNCH_ATTRIBUTE_IGNORE;
+        if (!off && (unsigned)attr->id < 64)
+            ids |= 1ull << attr->id;
+    }
+    return ids;
+}
+
 /* The kind of an op without a kind: what can be said without its params. */
 static uint32_t opaque_number(const struct cus_call *call, CUcontext current) {
     struct cus_context *context = current ? cus_streams_context(current) : NULL;
@@ -266,25 +284,36 @@ static uint32_t opaque_number(const struct cus_call *call, CUcontext current) {
     key.context = current;
     key.handle = launch ? call->launch->f : NULL;
     key.of = (uint32_t)call->type << 16 | (uint32_t)elem << 8 | form;
+    key.attributes = launch ? attributes_of(call->launch) : 0;
     bool made;
     uint32_t number = number_of(&key, named, &made);
     if (!made)
         return number;
     char name[CUS_TRACE_NAME];
-    struct cst_kind kind = {
-        .head = {.type = CST_KIND, .words = sizeof kind / 8},
-        .id = number,
-        .op = call->type,
-        .flags = CST_KIND_OPAQUE,
-        .elem = elem,
-        .form = form,
-        .cluster = {1, 1, 1},
-        .handle = (uint64_t)(uintptr_t)key.handle,
-    };
-    kind.name = cus_record_string(named    ? cus_kinds_name(context, call->launch->f, name)
-                                  : launch ? NULL
-                                           : cus_kinds_call(call->type, elem, form));
-    cus_record_define(&kind.head);
+    struct {
+        struct cst_kind kind;
+        struct cst_attribute attributes[64];
+    } record = {.kind = {
+                    .id = number,
+                    .op = call->type,
+                    .flags = CST_KIND_OPAQUE,
+                    .elem = elem,
+                    .form = form,
+                    .cluster = {1, 1, 1},
+                    .handle = (uint64_t)(uintptr_t)key.handle,
+                }};
+    struct cst_kind *kind = &record.kind;
+    kind->name = cus_record_string(named    ? cus_kinds_name(context, call->launch->f, name)
+                                   : launch ? NULL
+                                            : cus_kinds_call(call->type, elem, form));
+    if (key.attributes >> CU_LAUNCH_ATTRIBUTE_COOPERATIVE & 1)
+        kind->flags |= CST_KIND_COOPERATIVE;
+    for (uint32_t id = 0; id < 64; id++)
+        if (key.attributes >> id & 1)
+            record.attributes[kind->n_attributes++].id = id;
+    size_t bytes = sizeof *kind + kind->n_attributes * sizeof record.attributes[0];
+    kind->head = (struct cst_record){.type = CST_KIND, .words = (uint16_t)(bytes / 8)};
+    cus_record_define(&kind->head);
     return number;
 }
 

@@ -22,6 +22,7 @@ void cus_deferred_flush(struct cus_engine *engine, unsigned cause, enum cus_brea
 
 /* Everything else allows to defer, or does nothing. */
 bool cus_ticks_on;
+void cus_exec_memory_goes(void) {}
 void cus_watchdog_stop(void) {}
 bool cus_watchdog_ready(void) {
     return true;

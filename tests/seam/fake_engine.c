@@ -289,6 +289,10 @@ void cus_engine_code_gone(void) {
     seam_log("engine code_gone");
 }
 
+void cus_engine_nodes_timed(bool on) {
+    seam_log("engine nodes_timed %d", on);
+}
+
 void cus_engine_memory_gone(void) {
     seam_log("engine memory_gone");
 }

@@ -275,9 +275,15 @@ TEST_F(Seam, AnInjectedToolCountsAsAProfiler) {
 }
 
 TEST_F(Seam, ProfilersCanBeIgnored) {
-    EXPECT_EQ(Run("SEAM_PROBE", "profiler", {{"CUSPLICE_PROFILE", "ignore"}})
-                  .CountBeginning("engine profiling"),
-              0);
+    Outcome outcome = Run("SEAM_PROBE", "profiler", {{"CUSPLICE_PROFILE", "ignore"}});
+    EXPECT_EQ(outcome.CountBeginning("engine profiling"), 0);
+    // Graphs go on under it (HAZARDS A32): once, in front of the first kind of record.
+    Strings story = outcome.Story();
+    EXPECT_EQ(outcome.CountBeginning("engine nodes_timed"), 1);
+    auto timed = std::find(story.begin(), story.end(), "engine nodes_timed 1");
+    auto enabled = std::find(story.begin(), story.end(), "cupti cuptiActivityEnable 3");
+    EXPECT_LT(timed, enabled);
+    EXPECT_NE(enabled, story.end());
 }
 
 TEST_F(Seam, ALibraryWithAPrivateRouteEndsDeferring) {

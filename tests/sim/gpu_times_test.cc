@@ -109,6 +109,36 @@ INSTANTIATE_TEST_SUITE_P(Of, GpuTimes,
                                          "two_devices"),
                          [](const auto &given) { return std::string(given.param); });
 
+// Whoever times the memset of a graph looks at the memory that it was built for (HAZARDS A32), here
+// as on a GPU: without the rule these programs die.
+class Memsets : public testing::TestWithParam<const char *> {};
+
+TEST_P(Memsets, OfMemoryThatWentKillNobody) {
+    NEEDS_VM_READ();
+    std::string path = NewPath();
+    Setting setting = Recorded(path);
+    setting.args = {"--steps", "100"};
+    Outcome run = RunCase(CaseOf(GetParam()), setting);
+    ASSERT_EQ(run.result.status, 0) << run.Describe();
+    auto t = Read(path);
+    ASSERT_TRUE(t->model) << t->error;
+    uint32_t memsets = 0, known = 0;
+    for (uint32_t i = 0; i < t->model->n_ops; i++) {
+        const model_op &op = t->model->ops[i];
+        if (t->trace->kinds[op.op->kind]->op != CST_OP_MEMSET)
+            continue;
+        memsets += model_in_graph(&op);
+        known += model_in_graph(&op) && op.gpu;
+    }
+    EXPECT_GT(memsets, 0u) << "they are in graphs while all goes well";
+    EXPECT_EQ(known, memsets);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Memsets,
+                         testing::Values("moving_buffers", "memsets_2d", "virtual_memory",
+                                         "pool_own", "pool_changes", "pool_limits"),
+                         [](const auto &given) { return std::string(given.param); });
+
 TEST(GpuTimesOfTwoContexts, AreToldApart) {
     std::string path = NewPath();
     Outcome run = RunCase(CaseOf("two_devices"), Recorded(path));

@@ -3,6 +3,7 @@
 #include "tests/sim/cases.h"
 #include "tests/sim/recording.h"
 
+#include <cuda.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -155,6 +156,44 @@ TEST(Recording, KeepsShapesAndParams) {
         grew |= seen.size() > 1 && seen.back() > seen.front();
     }
     EXPECT_TRUE(grew);
+}
+
+// With and without params, what its attributes ask for belongs to a launch: they say what may begin
+// early.
+TEST(Recording, KeepsAttributes) {
+    enum { STEPS = 5 };
+    for (const char *mode : {"piecewise", "observe"}) {
+        std::string path = NewPath();
+        Setting setting = Recorded(path);
+        setting.env["CUSPLICE_MODE"] = mode;
+        setting.args = {"--steps", std::to_string(STEPS)};
+        Outcome run = RunCase(CaseOf("launch_ex"), setting);
+        ASSERT_EQ(run.result.status, 0) << run.Describe();
+        auto read = Read(path);
+        ASSERT_TRUE(read->trace) << read->error;
+        std::map<uint32_t, int> ops;
+        int cooperative = 0, opaque = 0;
+        for (uint32_t i = 0; i < read->model->n_ops; i++) {
+            const cst_kind *kind = read->trace->kinds[read->model->ops[i].op->kind];
+            bool with_values = !(kind->flags & CST_KIND_OPAQUE);
+            cooperative += (kind->flags & CST_KIND_COOPERATIVE) != 0;
+            opaque += !with_values;
+            for (uint32_t a = 0; a < kind->n_attributes; a++) {
+                const cst_attribute &attribute = cst_kind_attributes(kind)[a];
+                bool off = attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
+                           attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+                ops[attribute.id] += !(off && with_values && !attribute.value[0]);
+            }
+        }
+        EXPECT_EQ(ops[CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION], STEPS) << mode;
+        EXPECT_EQ(ops[CU_LAUNCH_ATTRIBUTE_COOPERATIVE], STEPS) << mode;
+        EXPECT_EQ(cooperative, STEPS) << mode;
+        EXPECT_EQ(ops[CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION], 4 * STEPS) << mode;
+        EXPECT_EQ(ops[CU_LAUNCH_ATTRIBUTE_PRIORITY], 2 * STEPS) << mode;
+        EXPECT_EQ(ops[CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN], 2 * STEPS) << mode;
+        EXPECT_EQ(ops.count(CU_LAUNCH_ATTRIBUTE_IGNORE), 0u) << mode;
+        EXPECT_TRUE(strcmp(mode, "observe") != 0 || opaque == static_cast<int>(read->model->n_ops));
+    }
 }
 
 // Also of those that the driver refuses, and that have no kind.

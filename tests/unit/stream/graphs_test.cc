@@ -141,6 +141,42 @@ TEST_F(Nodes, GraphsOfCodeThatGoesAreDestroyedFirst) {
     EXPECT_EQ(driver().calls["cuGraphDestroy"], built);
 }
 
+TEST_F(Nodes, AGraphWithAMemsetIsDroppedUnderAToolOnceMemoryWent) {
+    bool memset;
+    auto step = [&] { // how many graphs it launched
+        driver().journal.clear();
+        int before = driver().calls["cuGraphLaunch"];
+        for (int i = 0; i < 4; i++)
+            EXPECT_EQ(memset && i == 2 ? Memset(kDevice, 64, 1) : Launch(i), CUDA_SUCCESS);
+        Sync();
+        EXPECT_EQ(driver().journal.size(), 4u);
+        return driver().calls["cuGraphLaunch"] - before;
+    };
+    auto learn = [&] {
+        functions_ = fake::MakeFunctions(kOps);
+        for (int i = 0; i < 16; i++)
+            step();
+        ASSERT_EQ(step(), 1);
+    };
+    for (bool with : {false, true}) {
+        memset = with;
+        learn();
+        cus_engine_memory_gone();
+        EXPECT_EQ(step(), 1) << "nobody looks";
+        cus_engine_nodes_timed(true);
+        EXPECT_EQ(step(), !memset) << "memory may have gone before";
+        EXPECT_EQ(step(), 1) << "a new graph";
+        cus_engine_nodes_timed(false);
+        cus_engine_memory_gone();
+        EXPECT_EQ(step(), 1) << "nobody looks any more";
+        cus_engine_nodes_timed(true);
+        learn();
+        cus_engine_memory_gone();
+        EXPECT_EQ(step(), !memset);
+        cus_engine_nodes_timed(false);
+    }
+}
+
 TEST_F(Nodes, GraphsStayWithinTheirBudget) {
     uint64_t before = Counters().graph_bytes;
     for (int phrase = 0; phrase < 60; phrase++) {

@@ -1,4 +1,5 @@
 // Promise: stream-ordered memory cuts no segment, and nobody can tell that a free was deferred.
+#include "tests/unit/stream/pointers.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
@@ -81,6 +82,7 @@ class Pools : public fake::ProgramTest {
     }
 
     std::string mode_ = "piecewise";
+    cus_free last_ = CUS_FREE_NOW;
 
     // As the hook makes the calls (hook/around.c). The next address differs from all before.
     uint64_t Alloc(uint64_t bytes, CUmemoryPool pool = nullptr, CUstream stream = nullptr) {
@@ -168,6 +170,46 @@ TEST_F(Pools, AFreeIsMadeBehindTheOpsInFrontOfIt) {
     Sync();
     ASSERT_EQ(Issued(), 7u) << "the ops one by one, then the free";
     EXPECT_EQ(driver().journal.back(), FreeLine(memory));
+}
+
+// HAZARDS A32: the graph is built before memory goes that is freed behind it.
+TEST_F(Pools, AFreeBehindAGraphIsSeenByTheNextLaunch) {
+    driver().table.cuMemsetD8Async = fake::Fill;
+    driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids, void **values,
+                                               CUdeviceptr) {
+        fake::Pointer device;
+        device.start = 0x10000;
+        device.size = 0x1000;
+        fake::Answer(device, n, ids, values);
+        return CUDA_SUCCESS;
+    };
+    auto step = [&](bool frees) { // how many graphs it launched
+        cus_memset memset = {};
+        memset.stream = {stream_, CUS_ABI_LEGACY};
+        memset.dst = 0x10000;
+        memset.value = memset.elem = 1;
+        memset.width = 64;
+        memset.height = 1;
+        memset.real = (void *)fake::Fill;
+        int before = driver().calls["cuGraphLaunch"];
+        uint64_t memory = frees ? Alloc(512) : 0;
+        Launch(0);
+        Launch(1);
+        EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS);
+        cus_free how = frees ? FreeCall(memory) : CUS_FREE_NOW;
+        Launch(2);
+        Sync();
+        last_ = how;
+        return driver().calls["cuGraphLaunch"] - before;
+    };
+    cus_engine_nodes_timed(true);
+    int turns = 0;
+    while (step(true) == 0 && turns < 30)
+        turns++;
+    ASSERT_LT(turns, 30) << "it was built, and launched";
+    ASSERT_EQ(last_, CUS_FREE_DEFERRED);
+    EXPECT_EQ(step(false), 0);
+    cus_engine_nodes_timed(false);
 }
 
 TEST_F(Pools, MemoryWhoseFreeIsDeferredIsUsedAgain) {

@@ -318,4 +318,19 @@ TEST_F(SubmittedParts, AStreamThatHasGoneIsClosedBehindIt) {
     EXPECT_EQ(driver().journal.size(), expected_.size());
 }
 
+// The submit thread does not ask whether a graph may be launched under such a tool (HAZARDS A32).
+TEST_F(Submitted, NothingWhileAToolTimesNodes) {
+    auto step = [&] {
+        uint64_t before = Counters().submitted;
+        Ops(0, kOps);
+        Sync();
+        return Counters().submitted - before;
+    };
+    EXPECT_GT(step(), 0u);
+    cus_engine_nodes_timed(true);
+    EXPECT_EQ(step(), 0u);
+    cus_engine_nodes_timed(false);
+    EXPECT_GT(step(), 0u);
+}
+
 } // namespace
