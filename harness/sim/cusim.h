@@ -173,7 +173,8 @@ struct cusim_thread {
     bool in_worker; /* the thread runs a host function or callback: CUDA calls are refused */
     pthread_cond_t cond;
     struct cusim_default *defaults;
-    uint64_t random; /* of delays and choices; only the thread itself uses it */
+    uint64_t random;  /* of delays and choices; only the thread itself uses it */
+    uint64_t late_us; /* delays that it has not slept yet */
 };
 
 struct cusim_thread *cusim_thread_self(void);

@@ -43,15 +43,22 @@ static void op_free(struct cusim_op *op) {
     free(op);
 }
 
+/* A sleep takes some 50 us however short it is. So three of four short delays wait for those that
+ * come next, and are slept together with them. */
 void cusim_delay(void) {
+    enum { SHORT_US = 50 };
     unsigned most = atomic_load_explicit(&cusim.options.delay_us, memory_order_relaxed);
     if (most == 0)
         return;
-    uint64_t us = cusim_random(&cusim_thread_self()->random) % (most + 1u);
-    if (us > 0)
-        nanosleep(&(struct timespec){.tv_sec = (time_t)(us / 1000000),
-                                     .tv_nsec = (long)(us % 1000000) * 1000},
-                  NULL);
+    struct cusim_thread *thread = cusim_thread_self();
+    uint64_t random = cusim_random(&thread->random), us = thread->late_us += random % (most + 1u);
+    bool later = us < SHORT_US && !cusim.options.weak && random >> 32 & 3;
+    if (us == 0 || later)
+        return;
+    thread->late_us = 0;
+    nanosleep(&(struct timespec){.tv_sec = (time_t)(us / 1000000),
+                                 .tv_nsec = (long)(us % 1000000) * 1000},
+              NULL);
 }
 
 /* The process ends while this thread has work left: it starts nothing more, and dies with the
