@@ -358,11 +358,12 @@ bool cus_exec_enable(const struct cus_driver *driver, struct cus_exec *exec, uin
 }
 
 void cus_exec_set_timed(bool on) {
-    __atomic_add_fetch(&gone, 1, __ATOMIC_RELEASE); /* what went before was not counted */
     if (on)
         __atomic_add_fetch(&timed, 1, __ATOMIC_SEQ_CST);
     else
         __atomic_sub_fetch(&timed, 1, __ATOMIC_SEQ_CST);
+    /* What went before was not counted. Who sees this count sees `timed` as well. */
+    __atomic_add_fetch(&gone, 1, __ATOMIC_SEQ_CST);
 }
 
 bool cus_exec_timed(void) {

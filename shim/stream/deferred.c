@@ -304,11 +304,6 @@ static uint32_t first_memset(const struct cus_segment *segment) {
 static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
                         struct cus_relaxed *relaxed, uint32_t *refused) {
     struct cus_plan *plan = cus_engine_plan(engine);
-    if (cus_exec_is_stale(variant->exec)) {
-        *refused = first_memset(engine->view.segment);
-        cus_plan_patched(plan, variant, *refused, false);
-        return false;
-    }
     for (uint32_t i = 0; (i = cus_plan_next_dirty(plan, i)) < engine->view.segment->n; i++) {
         const struct cus_kind *kind = engine->view.segment->places[i].kind;
         const struct cus_values *values = cus_plan_values(plan, i);
@@ -325,6 +320,12 @@ static bool patch_nodes(struct cus_engine *engine, struct cus_variant *variant,
         }
         cus_plan_patched(plan, variant, i, true);
         engine->counters.patched_nodes += cus_exec_has_node(variant->exec, i);
+    }
+    /* Last, so that this node alone is unknown: it is the one that is to be left out. */
+    if (cus_exec_is_stale(variant->exec)) {
+        *refused = first_memset(engine->view.segment);
+        cus_plan_patched(plan, variant, *refused, false);
+        return false;
     }
     return true;
 }
@@ -548,7 +549,8 @@ CUresult cus_deferred_fire(struct cus_engine *engine) {
             fire_eagerly(engine, NULL, found.put_off, CUS_EAGER_OBSERVING,
                          found.put_off == LATER ? CUS_WHY_NOT_YET : CUS_WHY_NOT_BUILT, 0, &turned);
     } else if (!patch(engine, variant, &refused)) {
-        cus_fallback(CUS_FALLBACK_SETPARAMS);
+        cus_fallback(cus_exec_is_stale(variant->exec) ? CUS_FALLBACK_TIMED
+                                                      : CUS_FALLBACK_SETPARAMS);
         result = fire_eagerly(engine, variant, REFUSED, CUS_EAGER_UNSUPPORTED, CUS_WHY_REFUSED,
                               refused, &turned);
     } else if (engine->shadow &&

@@ -24,6 +24,11 @@ void cus_fallback(enum cus_fallback why) {
     case CUS_FALLBACK_GRAPH_LAUNCH:
         CUS_LOG_ONCE(CUS_WARN, "stream", "a graph was not launched: its ops go out one by one");
         break;
+    case CUS_FALLBACK_TIMED:
+        CUS_LOG_ONCE(CUS_INFO, "stream",
+                     "a memset is timed that was built for memory that may have gone: its segment "
+                     "goes out op by op");
+        break;
     case CUS_FALLBACK_BUDGET:
         CUS_LOG_ONCE(CUS_INFO, "stream", "graphs are dropped for the memory budget");
         break;

@@ -137,6 +137,7 @@ static void forget_context(struct cus_context *context) {
 }
 
 static void forget_memory(void) {
+    cus_exec_memory_goes();
     cus_ranges_forget();
     cus_engine_pool_gone();
     cus_saver_forget();
@@ -208,10 +209,6 @@ void cus_engine_memory_gone(void) {
     cus_exec_memory_goes();
     if (CUS_HAZARD(C4))
         cus_ranges_forget();
-}
-
-void cus_engine_nodes_timed(bool on) {
-    cus_exec_set_timed(on);
 }
 
 /* Upper bound of what graphs keep in the driver: GRAPHS_TIMES the estimate, and GRAPHS_MORE. It is
@@ -328,6 +325,7 @@ void cus_engine_taint(const void *handle) {
 
 void cus_engine_unknown_call(void) {
     CUS_TRACE(.what = CST_CALL_UNKNOWN);
+    cus_exec_memory_goes();
     cus_ranges_forget();
 }
 

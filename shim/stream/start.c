@@ -162,6 +162,13 @@ void cus_engine_profiling(bool on) {
             on ? "a profiler records: ops go out one by one" : "no profiler records any more");
 }
 
+/* What is being submitted was not asked whether it may be launched. */
+void cus_engine_nodes_timed(bool on) {
+    cus_exec_set_timed(on);
+    if (on && __atomic_load_n(&cus_process.state, __ATOMIC_ACQUIRE) >= CUS_RESTING)
+        cus_flush_for_certain(CUS_CAUSE_EXIT, CUS_BREAK_API);
+}
+
 void cus_engine_counters(struct cus_counters *out) {
     *out = (struct cus_counters){0};
     cus_passed_count();

@@ -118,8 +118,13 @@ TEST_P(Memsets, OfMemoryThatWentKillNobody) {
     std::string path = NewPath();
     Setting setting = Recorded(path);
     setting.args = {"--steps", "100"};
-    Outcome run = RunCase(CaseOf(GetParam()), setting);
+    Setting first;
+    first.args = setting.args;
+    Outcome plain = RunCase(CaseOf(GetParam()), first), run = RunCase(CaseOf(GetParam()), setting);
     ASSERT_EQ(run.result.status, 0) << run.Describe();
+    ASSERT_FALSE(plain.result.out.empty());
+    EXPECT_EQ(run.result.out, plain.result.out);
+    EXPECT_GT(run.stats.Number("fallbacks.memset_timed"), 0);
     auto t = Read(path);
     ASSERT_TRUE(t->model) << t->error;
     uint32_t memsets = 0, known = 0;

@@ -52,13 +52,15 @@ static struct cus_stream_ref ref_of(const struct cst_stream *stream, bool per_th
                                    per_thread_abi ? CUS_ABI_PTSZ : CUS_ABI_LEGACY};
 }
 
-/* A launch that no node can stand for has an attribute that says so. */
+/* A launch that no node can stand for has an attribute that says so. Attributes of an opaque kind
+ * have no values. */
 static void ready_launch(struct ready *it) {
     const struct cst_kind *kind = it->kind;
     const struct cst_attribute *from = cst_kind_attributes(kind);
     bool refused = kind->flags & CST_KIND_NO_NODE;
-    it->attrs = whatif_need(calloc(kind->n_attributes + 1, sizeof *it->attrs));
-    for (uint32_t i = 0; i < kind->n_attributes; i++) {
+    uint32_t n = kind->flags & CST_KIND_OPAQUE ? 0 : kind->n_attributes;
+    it->attrs = whatif_need(calloc(n + 1, sizeof *it->attrs));
+    for (uint32_t i = 0; i < n; i++) {
         CUlaunchAttribute *to = &it->attrs[it->n_attrs++];
         to->id = (CUlaunchAttributeID)from[i].id;
         memcpy(&to->value, from[i].value,

@@ -104,10 +104,12 @@ static bool is_programmatic(const struct cst_kind *kind) {
     const struct cst_argument *arguments = (const struct cst_argument *)(kind + 1);
     const struct cst_attribute *attributes =
         (const struct cst_attribute *)(arguments + kind->n_arguments);
-    for (uint32_t i = 0; i < kind->n_attributes; i++)
-        if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
-            attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+    for (uint32_t i = 0; i < kind->n_attributes; i++) {
+        bool off = attributes[i].bytes && !(uint32_t)attributes[i].value[0];
+        if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+            (attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION && !off))
             return true;
+    }
     return false;
 }
 

@@ -46,6 +46,14 @@ class History : public testing::Test {
         auto t = sim::Read(path_);
         EXPECT_TRUE(t->model) << t->error;
         if (t->model) {
+            const cst_kind *before = t->trace->kinds[kernel_];
+            if (attribute_.id) { // of the kernel
+                launch_.kind = *before;
+                launch_.kind.n_arguments = 0;
+                launch_.kind.n_attributes = 1;
+                launch_.attribute = attribute_;
+                t->trace->kinds[kernel_] = &launch_.kind;
+            }
             EXPECT_TRUE(history_check(t->model, slack_ns, &found));
         }
         return found;
@@ -55,7 +63,41 @@ class History : public testing::Test {
     Maker maker_;
     uint32_t thread_, kernel_, record_, wait_;
     uint64_t now_ = 100;
+    cst_attribute attribute_ = {};
+    struct {
+        cst_kind kind;
+        cst_attribute attribute;
+    } launch_;
 };
+
+struct Launch {
+    const char *name;
+    cst_attribute attribute;
+    bool may_be_early;
+};
+
+class Programmatic : public History, public testing::WithParamInterface<Launch> {};
+
+TEST_P(Programmatic, MayBeginBeforeTheOneAheadHasEnded) {
+    uint32_t a = Stream();
+    Run(a, 1000, 2000);
+    Run(a, 1500, 3000);
+    attribute_ = GetParam().attribute;
+    history found = Check();
+    EXPECT_EQ(found.n_faults, GetParam().may_be_early ? 0u : 1u);
+}
+
+// Without a value: of an opaque kind, which names only those that ask for something.
+INSTANTIATE_TEST_SUITE_P(
+    Of, Programmatic,
+    testing::Values(
+        Launch{"On", {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 4, {1}}, true},
+        Launch{"Off", {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 4, {}}, false},
+        Launch{"Opaque", {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 0, {}}, true},
+        Launch{"Event", {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, 0, {}}, true},
+        Launch{"Cluster", {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 12, {1}}, false},
+        Launch{"None", {}, false}),
+    [](const auto &given) { return std::string(given.param.name); });
 
 TEST_F(History, AStreamIsInOrder) {
     uint32_t s = Stream();

@@ -170,11 +170,37 @@ TEST_F(Nodes, AGraphWithAMemsetIsDroppedUnderAToolOnceMemoryWent) {
         cus_engine_memory_gone();
         EXPECT_EQ(step(), 1) << "nobody looks any more";
         cus_engine_nodes_timed(true);
-        learn();
-        cus_engine_memory_gone();
-        EXPECT_EQ(step(), !memset);
+        for (auto goes : {cus_engine_memory_gone, cus_engine_unknown_call}) {
+            learn();
+            goes();
+            EXPECT_EQ(step(), !memset);
+        }
         cus_engine_nodes_timed(false);
     }
+}
+
+// Of a program that frees memory all the time, the memset is left out of graphs, and not the copy
+// in front of it.
+TEST_F(Nodes, AMemsetUnderAToolIsLeftOutByItself) {
+    cus_engine_nodes_timed(true);
+    uint64_t in_graphs = 0, refused = Counters().fallbacks[CUS_FALLBACK_TIMED];
+    for (int step = 0; step < 60; step++) {
+        uint64_t before = Counters().in_graphs;
+        driver().journal.clear();
+        EXPECT_EQ(Launch(0), CUDA_SUCCESS);
+        EXPECT_EQ(Memcpy(kDevice + 512, kDevice + 1024, 64), CUDA_SUCCESS);
+        EXPECT_EQ(Memset(kDevice, 64, 1), CUDA_SUCCESS);
+        EXPECT_EQ(Launch(1), CUDA_SUCCESS);
+        EXPECT_EQ(Launch(2), CUDA_SUCCESS);
+        Sync();
+        ASSERT_EQ(driver().journal.size(), 5u);
+        EXPECT_EQ(driver().journal[2], Line("fill", kDevice, 7, 64));
+        in_graphs = Counters().in_graphs - before;
+        cus_engine_memory_gone();
+    }
+    EXPECT_EQ(in_graphs, 4u);
+    EXPECT_EQ(Counters().fallbacks[CUS_FALLBACK_TIMED] - refused, 2u);
+    cus_engine_nodes_timed(false);
 }
 
 TEST_F(Nodes, GraphsStayWithinTheirBudget) {

@@ -333,4 +333,14 @@ TEST_F(Submitted, NothingWhileAToolTimesNodes) {
     EXPECT_GT(step(), 0u);
 }
 
+TEST_F(Submitted, IsLaunchedBeforeAToolTimesNodes) {
+    StopAt("cuGraphLaunch", false);
+    ASSERT_GT(UntilSubmitted(), 0);
+    OpenSoon();
+    cus_engine_nodes_timed(true);
+    ExpectAllOut();
+    Join();
+    cus_engine_nodes_timed(false);
+}
+
 } // namespace
