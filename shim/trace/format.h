@@ -174,7 +174,7 @@ struct cst_kind {
     uint32_t param_bytes;
     uint32_t cluster[3];   /* the grid is a multiple of these; 1, 1, 1 otherwise */
     uint32_t n_arguments;  /* number of struct cst_argument after this struct */
-    uint32_t n_attributes; /* number of struct cst_attribute after those; opaque: without values */
+    uint32_t n_attributes; /* number of struct cst_attribute after those; opaque: ids alone */
     uint32_t reserved;     /* 0 */
     uint64_t handle;       /* the function as the program named it */
 };

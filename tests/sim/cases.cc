@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <set>
 #include <sstream>
 
 namespace sim {
@@ -254,13 +253,6 @@ void PrintTo(const Case &c, std::ostream *out) {
 const std::vector<Case> &Cases() {
     static const std::vector<Case> cases = MakeCases();
     return cases;
-}
-
-std::string DelayOf(const Case &c, const std::string &delay_us, int most) {
-    static const std::set<std::string> many = {"free_memory",  "launch_bound", "long_short",
-                                               "matched",      "never_sync",   "soak",
-                                               "thread_waits", "threads_bound"};
-    return many.count(c.name) && std::stoi(delay_us) > most ? std::to_string(most) : delay_us;
 }
 
 const Case &CaseOf(const std::string &name) {

@@ -33,10 +33,6 @@ void PrintTo(const Case &c, std::ostream *out);
 const std::vector<Case> &Cases();
 const Case &CaseOf(const std::string &name);
 
-// `delay_us` for CUSIM_DELAY_US, but in a scenario of very many ops at most `most`: there the
-// simulator lags behind anyway, and a longer delay does little but make the test long.
-std::string DelayOf(const Case &c, const std::string &delay_us, int most);
-
 // Settings of one run, beside the case.
 struct Setting {
     bool preload = false;

@@ -17,11 +17,11 @@ struct Timing {
 // what CUDA does not promise.
 const Timing kTimings[] = {{"1", "20"}, {"2", "0"}, {"3", "120"}, {"4", "60", "weak", "measured"}};
 
-Setting At(const Case &c, const Timing &timing, bool preload) {
+Setting At(const Timing &timing, bool preload) {
     Setting setting;
     setting.preload = preload;
     setting.env = {{"CUSIM_SEED", timing.seed},
-                   {"CUSIM_DELAY_US", DelayOf(c, timing.delay_us, 20)},
+                   {"CUSIM_DELAY_US", timing.delay_us},
                    {"CUSIM_ORDER", timing.order},
                    {"CUSIM_LOCKS", timing.locks}};
     return setting;
@@ -31,14 +31,14 @@ class Scenario : public testing::TestWithParam<Case> {};
 
 TEST_P(Scenario, PreloadedIsAsPlain) {
     const Case &c = GetParam();
-    Outcome plain = RunCase(c, At(c, kTimings[0], false));
+    Outcome plain = RunCase(c, At(kTimings[0], false));
     ASSERT_EQ(plain.result.status, c.status) << "plain: " << plain.Describe();
     if (c.name != "idle") {
         ASSERT_GT(CountOps(plain.log), 0u) << "plain: no log";
     }
     for (const Timing &timing : kTimings) {
         SCOPED_TRACE(std::string("seed ") + timing.seed + ", delay " + timing.delay_us + " us");
-        Outcome preloaded = RunCase(c, At(c, timing, true));
+        Outcome preloaded = RunCase(c, At(timing, true));
         ASSERT_SAME(c, plain, preloaded);
         if (c.name == "idle") {
             continue;
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(All, Scenario, testing::ValuesIn(Cases()),
 // these once the GPU has rested. Where each op takes the GPU longer than the host it never does,
 // and graphs gain nothing.
 TEST(Threads, ThatLaunchAllTheTimeComeIntoGraphs) {
-    Setting setting = At(CaseOf("threads_bound"), {"2", "0"}, true);
+    Setting setting = At({"2", "0"}, true);
     setting.args = {"--steps", "80"};
     double in_graphs = 0;
     // A busy machine keeps threads from it. An emulated GPU is slow, and rests in some runs alone.

@@ -26,12 +26,10 @@ const Knobs kKnobs[] = {
     {"ModeObserve", {{"CUSPLICE_MODE", "observe"}}},
 };
 
-// Very many ops are in no need of delays; scenario_test has some with each. Polling programs wait
-// for the watchdog, and a second of it in each of 30 steps proves no more than a tenth.
+// Polling programs wait for the watchdog, and a second of it in each of 30 steps proves no more
+// than a tenth.
 std::map<std::string, std::string> Env(const Knobs &knobs, const Case &c) {
     auto env = knobs.env;
-    env["CUSIM_DELAY_US"] =
-        DelayOf(c, env.count("CUSIM_DELAY_US") ? env["CUSIM_DELAY_US"] : "20", 0);
     bool waits =
         c.name.rfind("poll_", 0) == 0 || c.name == "fork_poll" || c.name == "host_func_two";
     if (waits && env.count("CUSPLICE_HOLD_US") && env["CUSPLICE_HOLD_US"] == "1000000") {
@@ -44,9 +42,7 @@ class Settings : public testing::TestWithParam<Case> {};
 
 TEST_P(Settings, ChangeNothing) {
     const Case &c = GetParam();
-    Setting first;
-    first.env = Env({"Plain", {}}, c);
-    Outcome plain = RunCase(c, first);
+    Outcome plain = RunCase(c, {});
     ASSERT_EQ(plain.result.status, c.status) << plain.Describe();
     for (const Knobs &knobs : kKnobs) {
         SCOPED_TRACE(knobs.title);

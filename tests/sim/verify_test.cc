@@ -140,7 +140,7 @@ TEST(Verify, ThreadsAreLeftInPeace) {
           "spin_pair", "event_threads", "event_across", "event_elapsed", "fork_thread", "fork_poll",
           "fork_spin", "fork_late"}) {
         SCOPED_TRACE(name);
-        Verified v = Verify(name, {{"CUSIM_DELAY_US", DelayOf(CaseOf(name), "20", 0)}});
+        Verified v = Verify(name);
         EXPECT_EQ(v.report.Number("different"), 0);
         ExpectSum(v);
     }
