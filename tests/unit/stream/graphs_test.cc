@@ -179,6 +179,33 @@ TEST_F(Nodes, AGraphWithAMemsetIsDroppedUnderAToolOnceMemoryWent) {
     }
 }
 
+// Another context's memory, to which a graph of this one may have been built, goes with it.
+TEST_F(Nodes, AGraphWithAMemsetIsDroppedUnderAToolOnceAnotherContextEnded) {
+    cus_driver &t = driver().table;
+    CUcontext mine, theirs = reinterpret_cast<CUcontext>(0x3000);
+    t.cuCtxGetCurrent(&mine);
+    t.cuCtxPushCurrent_v2(theirs);
+    fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeFunction("theirs"), 1);
+    t.cuCtxPushCurrent_v2(mine);
+    cus_engine_nodes_timed(true);
+    auto step = [&] { // how many graphs it launched
+        int before = driver().calls["cuGraphLaunch"];
+        Launch(0);
+        Memset(kDevice, 64, 1);
+        Launch(1);
+        Launch(2);
+        Sync();
+        return driver().calls["cuGraphLaunch"] - before;
+    };
+    for (int i = 0; i < 16; i++)
+        step();
+    ASSERT_EQ(step(), 1);
+    cus_engine_context_ended(theirs);
+    EXPECT_EQ(step(), 0);
+    EXPECT_EQ(step(), 1) << "a new graph";
+    cus_engine_nodes_timed(false);
+}
+
 // Of a program that frees memory all the time, the memset is left out of graphs, and not the copy
 // in front of it.
 TEST_F(Nodes, AMemsetUnderAToolIsLeftOutByItself) {
