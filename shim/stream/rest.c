@@ -219,13 +219,18 @@ static void try_on(uint64_t now, unsigned row) {
     begin_stretch(now, row, stretch_ns);
 }
 
+/* Do graphs save a good part of the `ns` since the stretch began? */
+static bool graphs_save(const struct cus_account *now, uint64_t ns) {
+    return since(now->in_graphs, rest.account.in_graphs) * CUS_COST_LAUNCH * SAVED_PART > ns;
+}
+
 static bool is_worth_a_trial(uint64_t ns, uint64_t came) {
     struct cus_account now = account();
     uint64_t ops = since(now.ops, rest.account.ops);
     uint64_t in_graphs = since(now.in_graphs, rest.account.in_graphs);
     uint64_t known = in_graphs + since(now.warm_ops, rest.account.warm_ops) +
                      since(now.new_ops, rest.account.new_ops) + since(now.cut, rest.account.cut);
-    return came * stretch_ns >= TICKS * ns && in_graphs * CUS_COST_LAUNCH * SAVED_PART <= ns &&
+    return came * stretch_ns >= TICKS * ns && !graphs_save(&now, ns) &&
            !since(now.built, rest.account.built) && since(ops, known) * LEARNED_PART <= ops;
 }
 
@@ -265,16 +270,25 @@ static void want_rest(uint64_t now, unsigned row, bool for_long) {
     begin_rest(now, row);
 }
 
-static enum cus_trial_says judge(uint64_t ns, uint64_t came) {
+/* `now`: the account, of a stretch in which the library works; NULL: of one of rest. */
+static enum cus_trial_says judge(const struct cus_account *now, uint64_t ns, uint64_t came) {
     bool paused = __atomic_load_n(&seen.paused, __ATOMIC_RELAXED);
     if (came < TICKS && !paused)
         return CUS_TRIAL_A;
-    bool built = !cus_rests() && since(account().built, rest.account.built);
+    bool built = now && since(now->built, rest.account.built);
     return cus_trial_add(&rest.trial, came, ns, !paused && !built);
 }
 
 static void stretch_ended(uint64_t now, unsigned row, uint64_t came) {
-    switch (judge(now - rest.began_ns, came)) {
+    uint64_t ns = now - rest.began_ns;
+    bool rested = cus_rests();
+    struct cus_account worked = account();
+    /* The program has come to a phase that needs no trial. */
+    if (!rested && graphs_save(&worked, ns)) {
+        look_again(now, row, look_ns);
+        return;
+    }
+    switch (judge(rested ? NULL : &worked, ns, came)) {
     case CUS_TRIAL_B:
         want_rest(now, row, true);
         break;
@@ -284,7 +298,7 @@ static void stretch_ended(uint64_t now, unsigned row, uint64_t came) {
         rest.rest_ns = rest_least;
         break;
     default:
-        if (cus_rests()) {
+        if (rested) {
             cus_rest_end();
             try_on(now, row);
         } else {

@@ -401,6 +401,17 @@ TEST_F(Pace, AProgramThatGraphsHelpLittleIsTimed) {
     EXPECT_GT(fake::Counters().in_graphs, 1000u);
 }
 
+// It comes to such a phase in the midst of a trial: the rest of it would cost half of the gain.
+TEST_F(Pace, ATrialEndsWhereGraphsHelp) {
+    LearnSteps();
+    Share(1.45, kMs, kMs, Nothing);
+    EXPECT_GT(Share(0.4, kMs, kMs, Nothing), 0.4) << "it is timed";
+    EXPECT_LT(Share(2, 100000, 100000, [&] { WholeStep(); }), 0.06);
+    EXPECT_GT(fake::Counters().in_graphs, 1000u);
+    // And is timed again as soon as it would be without.
+    EXPECT_GT(Share(3, kMs, kMs, Nothing), 0.15);
+}
+
 TEST_F(Pace, AProgramOfSingleOpsIsTimed) {
     EXPECT_GT(Share(12, 950000, kMs,
                     [&] {
