@@ -1,6 +1,7 @@
 // Promise: the engine stays right when everything around it misbehaves: calls that always fail,
 // streams used from two contexts, functions tainted before they ran, handles that are destroyed
 // early.
+#include "shim/api/api.h"
 #include "tests/unit/stream/adverse.h"
 #include "tests/unit/stream/engines.h"
 
@@ -278,6 +279,64 @@ TEST_F(Adverse, PageableCopyIsLookedAtOnce) {
     copy.real = (void *)+[](CUdeviceptr, CUdeviceptr, size_t, CUstream) { return CUDA_SUCCESS; };
     EXPECT_EQ(cus_engine_copy(&copy), CUDA_SUCCESS);
     EXPECT_LE(asked, 2);
+}
+
+// The context is waited for, not the stream.
+TEST_F(Adverse, WhatAnotherThreadDefersGoesOutBeforeAWaitForItsContext) {
+    Steps(4);
+    driver().journal.clear();
+    std::thread([&] { Launch(0); }).join();
+    EXPECT_TRUE(driver().journal.empty());
+    cus_engine_flush(CUS_SCOPE_C, nullptr, CUS_ROW_cuCtxSynchronize);
+    EXPECT_EQ(driver().journal, std::vector<std::string>{Line(0, 0)});
+}
+
+// Even what the first stream of the process defers.
+TEST_F(Adverse, WhatIsDeferredGoesOutBeforeAProfilerRecords) {
+    fake::EndEngine();
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));
+    Steps(4);
+    driver().journal.clear();
+    Launch(0);
+    EXPECT_TRUE(driver().journal.empty());
+    cus_engine_profiling(true);
+    EXPECT_EQ(driver().journal, std::vector<std::string>{Line(0, 0)});
+    cus_engine_profiling(false);
+}
+
+TEST_F(Adverse, TheFirstErrorIsTheOneThatIsTold) {
+    Steps(4);
+    Launch(0);
+    Launch(1);
+    int n = 0;
+    driver().fail = [&](const std::string &name) {
+        if (name != "cuLaunchKernel")
+            return CUDA_SUCCESS;
+        return n++ ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_ERROR_INVALID_VALUE;
+    };
+    Sync();
+    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    EXPECT_EQ(n, 2);
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS) << "once";
+}
+
+TEST_F(Adverse, AContextThatEndsWhileNothingIsDeferredLosesNothing) {
+    Steps(4);
+    cus_engine_context_ended(contexts_.back());
+    EXPECT_EQ(cus_engine_take_error(nullptr, 0), CUDA_SUCCESS);
+}
+
+// The driver refuses it, and says why.
+TEST_F(Adverse, ALaunchWithoutAContextIsTheDrivers) {
+    Steps(4);
+    std::thread([&] {
+        contexts_.back() = nullptr;
+        driver().journal.clear();
+        Launch(0);
+        EXPECT_EQ(driver().journal, std::vector<std::string>{Line(0, 0)});
+    }).join();
 }
 
 } // namespace
