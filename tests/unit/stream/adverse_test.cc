@@ -334,8 +334,8 @@ TEST_F(Adverse, ALaunchWithoutAContextIsTheDrivers) {
     std::thread([&] {
         contexts_.back() = nullptr;
         driver().journal.clear();
-        Launch(0);
-        EXPECT_EQ(driver().journal, std::vector<std::string>{Line(0, 0)});
+        fake::Launch(stream_, fake::MakeFunction("fresh"), 7, 7);
+        EXPECT_EQ(driver().journal, std::vector<std::string>{Line("fresh", 7, 7)});
     }).join();
 }
 
