@@ -6,6 +6,10 @@
 #include <functional>
 #include <thread>
 
+extern "C" {
+#include "shim/api/api.h"
+}
+
 namespace {
 
 using fake::driver;
@@ -96,6 +100,34 @@ TEST_F(Contexts, OneWithAnEngineStays) {
     EXPECT_FALSE(cus_engine_context_goes(contexts_.back()));
     EXPECT_EQ(contexts_known(), 1u);
     EXPECT_TRUE(Builds());
+}
+
+TEST_F(Contexts, OneWithoutAnEngineGoesBesideOneThatHasOne) {
+    context_object(kOther);
+    EXPECT_EQ(contexts_known(), 2u);
+    EXPECT_TRUE(cus_engine_context_goes(kOther));
+    EXPECT_EQ(contexts_known(), 1u);
+}
+
+// A thread that has asked its own per-thread stream asks the streams with handles all the same.
+TEST_F(Contexts, AThreadAsksItsOwnStreamAndThoseWithHandles) {
+    In(contexts_.back(), [&] {
+        LaunchOnAPerThreadStream();
+        LaunchAlone(fake::MakeStream(CU_STREAM_NON_BLOCKING));
+        EXPECT_TRUE(Builds());
+    });
+}
+
+// Behind a wait for the context only what began since is in the way, and that can be asked.
+TEST_F(Contexts, WorkBehindAWaitDoesNotKeepOlderWorkInTheWay) {
+    In(contexts_.back(), [&] {
+        cus_engine_flush(CUS_SCOPE_P, nullptr, CUS_ROW_cuLaunchGridAsync); // on any stream
+        EXPECT_FALSE(Builds());
+        uint32_t wait = cus_engine_wait_begins();
+        LaunchOnAPerThreadStream();
+        cus_engine_wait_ended(wait);
+        EXPECT_TRUE(Builds());
+    });
 }
 
 // The driver refuses to destroy it: what ran there may still run, and no room is known.

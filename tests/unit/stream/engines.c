@@ -57,6 +57,26 @@ void graphs_hold(int64_t bytes) {
     __atomic_add_fetch(&cus_process.graph_bytes, (uint64_t)bytes, __ATOMIC_RELAXED);
 }
 
+void last_engine_room(uint32_t *graphs, uint32_t *nodes) {
+    const struct cus_room *room = &last_engine()->context->room;
+    *graphs = room->graphs;
+    *nodes = room->nodes;
+}
+
+void last_engine_set_room(uint32_t graphs, uint32_t nodes) {
+    struct cus_room *room = &last_engine()->context->room;
+    room->graphs = graphs;
+    room->nodes = nodes;
+}
+
+uint64_t last_engine_charged(void) {
+    return last_engine()->built_nodes;
+}
+
+bool room_has_priority(void) {
+    return __atomic_load_n(&cus_process.build_now, __ATOMIC_ACQUIRE) & CUS_PRIORITY_ROOM;
+}
+
 uint32_t contexts_known(void) {
     return cus_process.n_contexts;
 }

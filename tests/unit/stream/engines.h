@@ -32,6 +32,13 @@ void last_engine_account(uint64_t *ops, uint64_t *in_graphs);
 /* So many nodes more were built in its running step; graphs hold so many bytes more. */
 void last_engine_spend(uint32_t nodes);
 void graphs_hold(int64_t bytes);
+/* Graphs and nodes for which there is room in its context; the same, set. */
+void last_engine_room(uint32_t *graphs, uint32_t *nodes);
+void last_engine_set_room(uint32_t graphs, uint32_t nodes);
+/* Nodes that its account is charged for. */
+uint64_t last_engine_charged(void);
+/* Do others wait now while room is made? */
+bool room_has_priority(void);
 
 /* Contexts that are known; objects that serve them, or will serve the next ones. */
 uint32_t contexts_known(void);

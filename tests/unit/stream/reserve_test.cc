@@ -1,0 +1,150 @@
+// Promise: room for graphs is made of graphs as large as those that were wanted, and what was made
+// is what is counted. The next try comes at its time.
+#include "tests/unit/stream/engines.h"
+#include "tests/unit/stream/room.h"
+
+#include <algorithm>
+#include <set>
+
+#include "shim/base/clock.h"
+
+namespace {
+
+using fake::driver;
+
+class Reserve : public Room {
+  protected:
+    // In a context in which nothing was wanted or tried before.
+    void SetUp() override {
+        Room::SetUp();
+        cus_engine_context_gone();
+        cus_engine_context_goes(contexts_.back());
+    }
+    void TearDown() override {
+        cus_virtual = {};
+        Room::TearDown();
+    }
+    static int Built() { return driver().calls["cuGraphInstantiateWithFlags"]; }
+    void Want() {
+        fake::Of(stream_)->busy = true;
+        Steps(4);
+        fake::Of(stream_)->busy = false;
+    }
+};
+
+// A graph of small kernels would not be as large as the graph that is built later.
+TEST_F(Reserve, TheKernelWithTheMostParamsFillsTheGraphs) {
+    static std::set<CUfunction> captured;
+    captured.clear();
+    auto *large = reinterpret_cast<fake::Function *>(functions_[1]);
+    large->params = {{0, 8}, {12, 4}}; // four bytes more, for a gap
+    WantRoom();
+    static decltype(driver().table.cuLaunchKernel) real;
+    real = driver().table.cuLaunchKernel;
+    driver().table.cuLaunchKernel = [](CUfunction f, auto... more) {
+        captured.insert(f);
+        return real(f, more...);
+    };
+    WaitUntil([] { return Built() > 0; });
+    ASSERT_GT(Built(), 0);
+    EXPECT_EQ(captured, std::set<CUfunction>{functions_[1]});
+}
+
+// Without a stream of its own nothing is captured, least of all on the legacy stream.
+TEST_F(Reserve, NothingIsCapturedWhereNoStreamCanBeMade) {
+    WantRoom();
+    driver().fail = [](const std::string &name) {
+        return name == "cuStreamCreateWithPriority" ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    };
+    WaitUntil([] { return driver().calls["cuStreamCreateWithPriority"] > 0; });
+    EXPECT_EQ(driver().calls["cuStreamCreateWithPriority"], 1);
+    EXPECT_EQ(driver().calls["cuStreamBeginCapture_v2"], 0);
+}
+
+TEST_F(Reserve, AllThatIsMadeIsCountedAndCharged) {
+    static uint32_t built;
+    uint32_t graphs, nodes;
+    built = 0;
+    WantRoom();
+    uint64_t charged = last_engine_charged();
+    driver().building = [](unsigned n) { built += n; };
+    WaitUntil([] { return Built() > 0; });
+    ASSERT_GT(Built(), 1);
+    last_engine_room(&graphs, &nodes);
+    EXPECT_EQ(graphs, (uint32_t)Built());
+    EXPECT_EQ(nodes, built);
+    EXPECT_EQ(last_engine_charged() - charged, built) << "the stream pays for it";
+
+    // Room for more graphs than are wanted stays: the stream for captures takes none again.
+    last_engine_set_room(100, 0);
+    int before = Built();
+    Want();
+    WaitUntil([&] { return Built() > before; });
+    ASSERT_GT(Built(), before);
+    last_engine_room(&graphs, &nodes);
+    EXPECT_EQ(graphs, 100u);
+    EXPECT_GT(nodes, 0u);
+}
+
+// Whoever waits for that is not told to go on after a few waits, as for a build.
+TEST_F(Reserve, OthersKnowThatRoomIsMade) {
+    static bool told;
+    told = false;
+    WantRoom();
+    AtEachInstantiation([] { told = room_has_priority(); });
+    WaitUntil([] { return Built() > 0; });
+    EXPECT_TRUE(told);
+    EXPECT_FALSE(room_has_priority()) << "it is over";
+}
+
+TEST_F(Reserve, NoneIsLeftWhereContextsMayHaveGone) {
+    uint32_t graphs, nodes;
+    Launch(0);
+    Sync();
+    last_engine_set_room(7, 70);
+    cus_engine_context_gone();
+    last_engine_room(&graphs, &nodes);
+    EXPECT_EQ(graphs, 0u);
+    EXPECT_EQ(nodes, 0u);
+}
+
+// Between two tries the driver is asked nothing. Each try in vain doubles the time to the next one.
+TEST_F(Reserve, WhatIsTriedInVainIsTriedMoreAndMoreSeldom) {
+    enum { MS = 1000000, MOST = 30 };
+    static int looks;
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_virtual.on = true;
+    cus_virtual.ns = 1000 * MS;
+    WantRoom();
+    driver().table.cuStreamQuery = [](CUstream) {
+        looks++;
+        return CUDA_ERROR_NOT_READY;
+    };
+    int tries = 0;
+    for (int ms = 0; ms < 1000 && tries < MOST; ms++) {
+        Steps(1); // wants it
+        looks = 0;
+        EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+        tries += looks > 0;
+        cus_virtual.ns += MS;
+    }
+    EXPECT_GT(tries, 5);
+    EXPECT_LT(tries, 20);
+}
+
+// What took no time may be done again at once.
+TEST_F(Reserve, ASuccessIsFollowedByTheNextTryAtOnce) {
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_virtual.on = true;
+    cus_virtual.ns = 1000000000;
+    WantRoom();
+    for (int round = 0; round < 2; round++) {
+        int before = Built();
+        EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+        EXPECT_GT(Built(), before) << round;
+        last_engine_set_room(0, 0);
+        Want();
+    }
+}
+
+} // namespace
