@@ -390,6 +390,83 @@ TEST_F(Pays, WhatIsDeferredWhileTheStreamIsLeftAloneGoesOutFirst) {
     Wait();
 }
 
+// A stream whose graphs paid is judged as seldom as a new one, and not as one on trial.
+TEST_F(Pays, AStreamThatPaidIsOnTrialNoMore) {
+    Bad(100);
+    ASSERT_GE(Since().fallbacks[CUS_FALLBACK_DEMOTED], 1u);
+    Good(250);
+    Bad(1);
+    Good(100);
+    ASSERT_GT(Since().in_graphs, 300u * OPS);
+    unsigned steps = 0;
+    for (; steps < 40 && !Since().fallbacks[CUS_FALLBACK_DEMOTED]; steps++)
+        Bad(1);
+    EXPECT_GE(steps, 4096u / OPS);
+    EXPECT_LT(steps, 40u) << "none of it repeats";
+}
+
+// Graphs of two fifths of the ops pay, although the other ones never repeat.
+TEST_F(Pays, NewOpsAloneAreNoReasonToGiveUp) {
+    Bad(100, 110);
+    cus_counters all = Since();
+    EXPECT_EQ(all.fallbacks[CUS_FALLBACK_DEMOTED], 0u);
+    EXPECT_GT(all.in_graphs, 90u * 90);
+}
+
+// Nor is it one that the thread comes from another stream with every other op, or that the host
+// waits behind every other one, where graphs of the rest pay.
+TEST_F(Pays, OpsThatAreNeverDeferredAreNoReasonToGiveUp) {
+    enum { TURNS = 80, TOGETHER = 60, STEPS = 200 };
+    CUstream here = stream_, there = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (unsigned step = 0; step < STEPS; step++) {
+        if (step == STEPS - 10)
+            Since();
+        for (unsigned i = 0; i < 2 * TURNS; i++) {
+            stream_ = i % 2 ? there : here;
+            Launch(Fixed(i), i);
+        }
+        stream_ = here;
+        for (unsigned i = 0; i < TOGETHER; i++)
+            Launch(Fixed(1000 + i), i);
+        fake::Sync(there);
+        Wait();
+    }
+    EXPECT_EQ(Since().in_graphs, 10u * TOGETHER);
+}
+
+TEST_F(Pays, StepsOfOneOpAreNoReasonToGiveUp) {
+    enum { SINGLE = 40, TOGETHER = 24, TURNS = 400 };
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        if (turn == TURNS - 10)
+            Since();
+        for (unsigned i = 0; i < SINGLE; i++, Wait())
+            Launch(50, 0);
+        for (unsigned i = 0; i < TOGETHER; i++)
+            Launch(i, i);
+        Wait();
+    }
+    EXPECT_EQ(Since().in_graphs, 10u * TOGETHER);
+}
+
+// A stream that works keeps its graphs, although another one has no room.
+TEST_F(Pays, MemoryOfAStreamThatWorksIsNotThereForOthers) {
+    const unsigned kept = 3000, wanted = 3800; // of the nodes that 12 MiB hold, about 4800
+    cus_virtual.ns += 10000000000;
+    Good(50, kept);
+    CUstream works = stream_, other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    uint64_t in_graphs = 0;
+    for (int step = 0; step < 60; step++) {
+        cus_virtual.ns += 20000000;
+        stream_ = other;
+        Good(1, wanted);
+        stream_ = works;
+        Since();
+        Good(1, kept);
+        in_graphs = Since().in_graphs;
+    }
+    EXPECT_GT(in_graphs, kept * 95 / 100);
+}
+
 // What a stream has kept goes when another one has no room.
 TEST_F(Pays, MemoryOfAStreamLeftAloneIsThereForOthers) {
     const unsigned kept = 1500, wanted = 3800; // of the nodes that 12 MiB hold, about 4800
