@@ -1,8 +1,8 @@
 #include "tests/unit/stream/held_locks.h"
 
-#include "shim/stream/state.h"
 #include "shim/stream/priority.h"
 #include "shim/stream/registry.h"
+#include "shim/stream/state.h"
 #include "shim/stream/streams.h"
 #include "shim/stream/watchdog.h"
 
@@ -45,6 +45,11 @@ bool build_has_priority(void) {
 bool waits_for_build(void) {
     struct cus_build_waits ways = {0};
     return cus_build_yield(&ways, 1);
+}
+
+bool waits_again_for_build(void) {
+    static __thread struct cus_build_waits waits;
+    return cus_build_yield(&waits, 1);
 }
 
 unsigned builds_waited(void) {

@@ -18,6 +18,8 @@ void hold_list(void (*meanwhile)(void));
 bool build_has_priority(void);
 // Does this thread wait for it, for a nanosecond?
 bool waits_for_build(void);
+// The same for a thread that remembers how often it has waited for which build.
+bool waits_again_for_build(void);
 // Threads that have waited for it.
 unsigned builds_waited(void);
 // Nothing is known of how long builds take, nor of who waits for them.

@@ -337,16 +337,11 @@ TEST_F(Pools, AStreamThatGoesInTheMidstLeavesItsFreesBehind) {
 }
 
 TEST_F(Pools, AnotherPoolThanTheDefaultOneIsFlushedFor) {
-    Learn();
-    Launch(0);
-    Alloc(512, Pool(0x90));
-    EXPECT_EQ(Issued(), 1u);
+    EXPECT_TRUE(IsTakenIn());
+    EXPECT_FALSE(IsTakenIn(Pool(0x90)));
     current_pool = Pool(0x80);
     cus_engine_pool_set();
-    Learn();
-    Launch(0);
-    Alloc(512);
-    EXPECT_EQ(Issued(), 1u);
+    EXPECT_FALSE(IsTakenIn());
 }
 
 TEST_F(Pools, TheDefaultPoolIsTakenInByItsName) {

@@ -285,6 +285,17 @@ TEST_F(BuildPriority, ABuildThatTakesNotLongHasNone) {
     EXPECT_FALSE(build_has_priority()) << "nothing is built any more";
 }
 
+// A thread that has waited for one build often enough waits for the next one all the same.
+TEST_F(BuildPriority, EachBuildIsWaitedForAFewTimes) {
+    for (int build = 0; build < 3; build++)
+        hold_priority(4, [] {
+            int waits = 0;
+            while (waits < 100 && waits_again_for_build())
+                waits++;
+            EXPECT_EQ(waits, 4);
+        });
+}
+
 TEST_F(BuildPriority, AsLongAsThreadsWaitForThemBuildsHaveIt) {
     CUstream beside[3];
     for (CUstream &stream : beside) {

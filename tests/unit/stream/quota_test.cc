@@ -169,6 +169,26 @@ TEST(Quota, SegmentsAreNotSmallerForWhatIsWaitedFor) {
     EXPECT_EQ(built(0), usual) << "nobody is waited for any more";
 }
 
+// One build that waited for ten seconds says little of what the next one waits for.
+TEST(Quota, OneLongWaitIsNotBelieved) {
+    enum { SMALL = 20, NODE_NS = 2500, NS = 30000 + SMALL * NODE_NS };
+    const uint64_t waited = 10000000000;
+    auto built = [](uint64_t extra) {
+        unsigned n = 0;
+        for (; n < 12 && quota_build_behind(SMALL, NS + extra, extra); n++)
+            quota_ops(SMALL, true);
+        quota_ops(1000 - n * SMALL, false);
+        quota_step();
+        return n;
+    };
+    Settle();
+    for (int step = 0; step < 40; step++)
+        EXPECT_EQ(built(0), 12u) << step;
+    EXPECT_TRUE(quota_build_behind(SMALL, NS + waited, waited));
+    quota_step();
+    EXPECT_GT(built(0), 2u);
+}
+
 // What fails, for want of memory for instance, fails at once, or after long: it says nothing of how
 // long a graph takes, and what it took is taken from the step's share all the same.
 TEST(Quota, WhatFailsIsSpentAndNotMeasured) {

@@ -59,6 +59,19 @@ TEST_F(Shapes, SharedMemoryThatGrowsIsDeferred) {
     ExpectBalance();
 }
 
+// A driver that does not say whether the function has clusters might refuse the shape.
+TEST_F(Shapes, WithoutAWordAboutClustersAShapeIsTheProgramsOwnCall) {
+    static decltype(driver().table.cuFuncGetAttribute) real;
+    real = driver().table.cuFuncGetAttribute;
+    driver().table.cuFuncGetAttribute = [](int *value, CUfunction_attribute id, CUfunction f) {
+        return id == CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET ? CUDA_ERROR_INVALID_VALUE
+                                                                : real(value, id, f);
+    };
+    Learn();
+    EXPECT_EQ(Step(32, 0), 0u) << "this one ran";
+    EXPECT_EQ(Step(32, 4), 2u);
+}
+
 TEST_F(Shapes, LaunchBeyondTheLimitFailsAtItsOwnCall) {
     Learn();
     fake::Launch(stream_, functions_[0], 100);

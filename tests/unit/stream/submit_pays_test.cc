@@ -74,7 +74,7 @@ TEST_F(Pays, ALossEndsItForAWhileAndThenForLonger) {
     EXPECT_EQ(Play(&handed_, 60, 20000, -50000).submit, 3);
     EXPECT_EQ(Play(&handed_, 450, 20000, -50000).submit, 0) << "512";
     int often = Play(&handed_, 1 << 20, 20000, -50000).submit;
-    EXPECT_GT(often, 3 * 8);
+    EXPECT_GT(often, 3 * 16);
     EXPECT_LT(often, 3 * 32) << "it doubles up to 65536";
 }
 
