@@ -33,6 +33,21 @@ void launch_forget_shapes(CUcontext context) {
     cus_kinds_forget_shapes(cus_streams_context(context), NULL);
 }
 
+const struct cus_kind *call_kind(CUcontext context, const struct call_asked *asked) {
+    const struct cus_kind_of_call of = {.type = asked->type,
+                                        .abi = asked->abi,
+                                        .place = {.branch = asked->branch,
+                                                  .from = asked->from,
+                                                  .back = asked->back,
+                                                  .goes_on = asked->goes_on}};
+    return cus_kinds_call_kind(cus_streams_context(context), &of);
+}
+
+bool function_has_name(CUcontext context, CUfunction f, const char *name) {
+    static char known[CUS_TRACE_NAME];
+    return !strcmp(cus_kinds_name(cus_streams_context(context), f, known), name);
+}
+
 #define SAME(name) _Static_assert((int)MEMORY_##name == (int)CUS_FAMILY_##name, #name)
 SAME(UNKNOWN);
 SAME(DEVICE);

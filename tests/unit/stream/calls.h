@@ -26,6 +26,11 @@ const struct cus_kind *launch_kind(CUcontext context, const struct cus_launch *l
 /* cus_kinds_forget_shapes, of all functions. */
 void launch_forget_shapes(CUcontext context);
 
+/* cus_kinds_call_kind, in a context that was seen. */
+const struct cus_kind *call_kind(CUcontext context, const struct call_asked *asked);
+/* Is this the name of the function, as far as the context knows it? */
+bool function_has_name(CUcontext context, CUfunction f, const char *name);
+
 /* enum cus_family of shim/stream/ranges.h, and its functions. */
 enum memory {
     MEMORY_UNKNOWN,

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,12 +101,39 @@ TEST_F(Kinds, KindsThatDifferHaveOtherStableHashes) {
     EXPECT_NE(Of({})->stable, hash);
 }
 
+// Other processes find a graph by these hashes: each difference between two waits is in them.
+TEST_F(Kinds, WaitsThatDifferHaveHashesThatDiffer) {
+    const call_asked waits[] = {
+        {CUS_OP_WAIT, CUS_ABI_LEGACY, nullptr, 0, 1, 1, 0},
+        {CUS_OP_WAIT, CUS_ABI_LEGACY, nullptr, 0, 1, 2, 0},
+        {CUS_OP_WAIT, CUS_ABI_LEGACY, nullptr, 0, 2, 1, 0},
+        {CUS_OP_WAIT, CUS_ABI_LEGACY, nullptr, 1, 1, 1, 0},
+        {CUS_OP_WAIT, CUS_ABI_LEGACY, nullptr, 0, 1, 1, 1},
+        {CUS_OP_WAIT, CUS_ABI_LEGACY, nullptr, 0, 1, 300, 0},
+    };
+    std::set<uint64_t> hashes;
+    for (const call_asked &wait : waits) {
+        const cus_kind *kind = call_kind(context_, &wait);
+        ASSERT_NE(kind, nullptr);
+        EXPECT_EQ(kind->back, wait.back);
+        EXPECT_EQ(call_kind(context_, &wait), kind);
+        hashes.insert(kind->stable);
+    }
+    EXPECT_EQ(hashes.size(), std::size(waits));
+}
+
+// In a trace: the name of a function that did not run here is empty.
+TEST_F(Kinds, AFunctionHasItsNameOnceItRan) {
+    EXPECT_TRUE(function_has_name(context_, functions_[0], "k0"));
+    EXPECT_TRUE(function_has_name(context_, functions_[2], ""));
+}
+
 // Of a configuration with a step that k1 marks.
 class KindsOfAStep : public Kinds {
   protected:
     static void SetUpTestSuite() {
         const std::string path = ::testing::TempDir() + "kinds.conf";
-        std::ofstream(path) << "[step one]\nmarker = k1\n";
+        std::ofstream(path) << "[step one]\nmarker = k1\n[rules]\neager = k3\n";
         fake::Reset();
         ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_CONFIG", path}}));
     }
@@ -114,6 +143,27 @@ TEST_F(KindsOfAStep, AMarkerMarksItsStep) {
     ASSERT_NE(Of({}, 1), nullptr);
     EXPECT_NE(Of({}, 1)->step, nullptr);
     EXPECT_EQ(Of({}, 0)->step, nullptr);
+}
+
+// Two streams had such steps. The report names the kernel that allows least, whichever goes last.
+TEST_F(KindsOfAStep, TheWeakestKernelOfAllStreamsIsKept) {
+    cus_stats_step steps[CUS_STATS_STEPS];
+    char list[512];
+    for (int least : {3, 2}) {
+        CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        for (int step = 0; step < 4; step++) {
+            for (int i : {1, 2, least})
+                fake::Launch(stream, functions_[(size_t)i], 100);
+            fake::Sync(stream);
+        }
+        cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+        cus_engine_stream_gone(&ref);
+    }
+    cus_engine_segment_list(list, sizeof list);
+    ASSERT_EQ(cus_engine_steps(steps), 1u);
+    EXPECT_GE(steps[0].steps, 8u);
+    EXPECT_STREQ(steps[0].kernel, "k3");
+    EXPECT_STREQ(steps[0].policy, "eager");
 }
 
 } // namespace
