@@ -339,4 +339,15 @@ TEST_F(Adverse, ALaunchWithoutAContextIsTheDrivers) {
     }).join();
 }
 
+// A graph was built with the old limits.
+TEST_F(Adverse, GraphsAreBuiltAnewWhenALimitOfTheDeviceChanged) {
+    Steps(6);
+    int built = driver().calls["cuGraphInstantiateWithFlags"];
+    Step();
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], built);
+    cus_engine_limits_changed();
+    Steps(6);
+    EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
+}
+
 } // namespace
