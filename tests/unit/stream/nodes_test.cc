@@ -345,6 +345,14 @@ TEST_F(Nodes, KernelIsDecidedOnByTheFileThatItIsFrom) {
     cus_engine_code_loaded(library, nullptr, 0); // from memory of its own
     EXPECT_TRUE(deferred());
     cus_engine_code_gone();
+    cus_engine_code_loaded(library, nullptr, 0x5a5a); // the same, and its hash is known
+    cus_engine_code_made(functions_[11], library);
+    EXPECT_TRUE(deferred());
+    cus_engine_code_gone();
+    cus_engine_code_loaded(library, std::string("libeager").append(247, 'x').c_str(), 0);
+    cus_engine_code_made(functions_[11], library);
+    EXPECT_FALSE(deferred()) << "as long as a file's name may be";
+    cus_engine_code_gone();
     cus_engine_code_loaded(library, "libeager.so", 0);
     cus_engine_code_unloaded(library);
     EXPECT_TRUE(deferred());

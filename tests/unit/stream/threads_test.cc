@@ -204,4 +204,30 @@ TEST_F(Threads, OpsAreIssuedOnceAndInTheOrderInWhichEachThreadAskedForThem) {
     EXPECT_GT(fake::Counters().in_graphs, 0u);
 }
 
+// Another stream goes. What is deferred on the legacy stream is still in front of what comes on a
+// stream that blocks.
+TEST(Legacy, WorkIsInOrderOnceAnotherStreamHasGone) {
+    fake::Reset();
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"},
+                                   {"CUSPLICE_SEGMENT_MAX", "4"},
+                                   {"CUSPLICE_LOG", "error"}}));
+    std::vector<CUfunction> functions = fake::MakeFunctions(8);
+    CUstream blocking = fake::MakeStream(CU_STREAM_DEFAULT);
+    CUstream gone = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (CUstream on : {CU_STREAM_LEGACY, blocking, gone})
+        ASSERT_NO_FATAL_FAILURE(fake::Learn(on, functions));
+    cus_stream_ref ref = {gone, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_S, &ref, 5);
+    cus_engine_stream_gone(&ref);
+    driver().journal.clear();
+    std::thread([&] { fake::Launch(CU_STREAM_LEGACY, functions[0], 1, 2); }).join();
+    EXPECT_TRUE(driver().journal.empty()) << "it is deferred";
+    fake::Launch(blocking, functions[0], 3, 4);
+    fake::Sync(blocking);
+    EXPECT_EQ(driver().journal,
+              (std::vector<std::string>{fake::Line(CU_STREAM_LEGACY, "k0", 1, 2),
+                                        fake::Line(blocking, "k0", 3, 4)}));
+    fake::EndEngine();
+}
+
 } // namespace

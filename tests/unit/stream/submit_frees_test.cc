@@ -1,0 +1,88 @@
+// Promise: frees that are deferred with a submitted segment are made behind it, each once, and what
+// holds them goes with the engine.
+#include "tests/unit/stream/submitted.h"
+
+#include <algorithm>
+
+namespace {
+
+CUmemoryPool Pool(uintptr_t number) {
+    return reinterpret_cast<CUmemoryPool>(number);
+}
+
+std::string FreeLine(uint64_t address) {
+    return "free " + std::to_string(address);
+}
+
+class SubmittedFrees : public Submitted {
+  protected:
+    void SetUp() override {
+        Submitted::SetUp();
+        if (IsSkipped())
+            return;
+        cus_driver &t = driver().table;
+        t.cuCtxGetDevice = [](CUdevice *device) {
+            *device = 0;
+            return CUDA_SUCCESS;
+        };
+        t.cuDeviceGetDefaultMemPool = [](CUmemoryPool *pool, CUdevice) {
+            *pool = Pool(0x70);
+            return CUDA_SUCCESS;
+        };
+        t.cuDeviceGetMemPool = t.cuDeviceGetDefaultMemPool;
+        t.cuMemPoolGetAttribute = [](CUmemoryPool, CUmemPool_attribute id, void *value) {
+            *static_cast<cuuint64_t *>(value) =
+                id == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? 32 << 20 : 0;
+            return CUDA_SUCCESS;
+        };
+        t.cuMemFreeAsync = [](CUdeviceptr address, CUstream) {
+            driver().journal.push_back(FreeLine(address));
+            return CUDA_SUCCESS;
+        };
+        cus_engine_pool_set();
+    }
+    void TearDown() override {
+        Submitted::TearDown();
+        fake::EndEngine(); // nothing of it is left
+    }
+
+    // Memory that the program has.
+    uint64_t Alloc() {
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        uint64_t reused = 0;
+        cus_alloc how = cus_engine_alloc_begins(&ref, nullptr, 512, &reused);
+        if (how == CUS_ALLOC_REUSED)
+            return reused;
+        address_ += 0x1000;
+        cus_engine_alloc_made(&ref, nullptr, address_, 512);
+        return address_;
+    }
+    uint64_t address_ = 0x100000;
+};
+
+TEST_F(SubmittedFrees, AreMadeBehindTheSegmentOnceEach) {
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    uint64_t submitted = Counters().submitted;
+    size_t freed = 0;
+    for (int step = 0; step < 8; step++) {
+        uint64_t memory = Alloc();
+        driver().journal.clear();
+        expected_.clear();
+        Ops(0, 1);
+        EXPECT_EQ(cus_engine_free(&ref, memory), CUS_FREE_DEFERRED) << step;
+        Ops(1, kOps);
+        Sync();
+        std::string line = FreeLine(memory);
+        auto &journal = driver().journal;
+        auto at = std::find(journal.begin(), journal.end(), line);
+        ASSERT_NE(at, journal.end()) << step;
+        EXPECT_GT(at - journal.begin(), 0) << "behind the op in front of it";
+        freed += (size_t)std::count(journal.begin(), journal.end(), line);
+        journal.erase(at);
+        EXPECT_EQ(journal, expected_) << step;
+    }
+    EXPECT_EQ(freed, 8u);
+    EXPECT_GT(Counters().submitted, submitted);
+}
+
+} // namespace
