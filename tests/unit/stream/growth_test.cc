@@ -115,6 +115,26 @@ TEST_F(Growth, IdleStreamGivesItsGraphsUp) {
     EXPECT_LE(Counters().graph_bytes, 40u << 20);
 }
 
+// The same for host memory: there is none for the paths of another stream.
+TEST_F(Growth, IdleStreamGivesItsPathsUp) {
+    CUstream idle = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    unsigned in_graphs = 0;
+    uint64_t before = cus_mem_held();
+    for (int step = 0; step < 30; step++)
+        Step(4, 2000, idle);
+    ASSERT_GT(cus_mem_held(), before + 500000);
+    cus_mem_budget(cus_mem_held());
+    uint64_t refused = cus_mem_refused();
+    Step(3, 1000);
+    EXPECT_GT(cus_mem_refused(), refused);
+    for (int step = 0; step < 40; step++) {
+        cus_virtual.ns += 1100000000;
+        in_graphs = Step(3, 1000);
+    }
+    EXPECT_GT(in_graphs, 900u);
+    cus_mem_budget(64u << 20);
+}
+
 // 36000 launches in 600 steps, of which two fifths have room.
 TEST_F(Growth, StepsBeyondTheBudgetLeaveTheOthersTheirGraphs) {
     const unsigned kSteps = 600, kOps = 60;
