@@ -1,4 +1,5 @@
 // Promise: a stream keeps the right graphs for the right time.
+#include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/nodes.h"
 
 #include <gtest/gtest.h>
@@ -228,6 +229,18 @@ TEST_F(Nodes, AMemsetUnderAToolIsLeftOutByItself) {
     EXPECT_EQ(in_graphs, 4u);
     EXPECT_EQ(Counters().fallbacks[CUS_FALLBACK_TIMED] - refused, 2u);
     cus_engine_nodes_timed(false);
+}
+
+// A graph for which there was no room is not one that the driver refused: it is tried again.
+TEST_F(Nodes, WhatHadNoRoomInTheBudgetIsBuiltOnceThereIsSome) {
+    graphs_hold(1 << 20);
+    Steps(6);
+    EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
+    graphs_hold(-(1 << 20));
+    Steps(200);
+    uint64_t before = Counters().in_graphs;
+    Steps(1);
+    EXPECT_EQ(Counters().in_graphs - before, 0u + kOps);
 }
 
 TEST_F(Nodes, GraphsStayWithinTheirBudget) {
