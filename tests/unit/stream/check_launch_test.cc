@@ -23,7 +23,8 @@ class CheckLaunch : public fake::EngineTest {
   protected:
     static void SetUpTestSuite() {
         std::string path = ::testing::TempDir() + "prove.conf";
-        std::ofstream(path) << "mode = verify\nhold_us = 1000000\n[rules]\nnever_defer = spin_*\n";
+        std::ofstream(path)
+            << "mode = verify\nhold_us = 1000000\n[rules]\nnever_defer = spin_*\neager = eager_*\n";
         fake::Reset();
         ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_CONFIG", path}}));
     }
@@ -151,6 +152,24 @@ TEST_F(CheckLaunch, WorkThatDoesNotEnd) {
     Step();
     ExpectLeft(CUS_UNVERIFIED_RUNNING);
     fake::Of(other_)->busy = false;
+}
+
+// All is looked at, whether graphs come of it or not. Here each second launch is eager, so that no
+// segment has two ops.
+TEST_F(CheckLaunch, AStreamWithoutSegmentsIsNotLeftAlone) {
+    CUfunction eager = fake::MakeFunction("eager_attention");
+    cus_counters before = fake::Counters();
+    for (int step = 0; step < 250; step++) {
+        for (int i = 0; i < 100; i++) {
+            ASSERT_EQ(Launch(functions_[i % kOps], other_), CUDA_SUCCESS);
+            ASSERT_EQ(Launch(eager, other_), CUDA_SUCCESS);
+        }
+        fake::Sync(other_);
+    }
+    cus_counters after = fake::Counters();
+    EXPECT_EQ(after.in_graphs, before.in_graphs);
+    EXPECT_EQ(after.fallbacks[CUS_FALLBACK_DEMOTED], before.fallbacks[CUS_FALLBACK_DEMOTED]);
+    EXPECT_EQ(after.eager_by[CUS_EAGER_PASSTHROUGH], before.eager_by[CUS_EAGER_PASSTHROUGH]);
 }
 
 } // namespace
