@@ -439,6 +439,18 @@ TEST_F(Branches, ATraceChangesNothingAndSaysWhichStream) {
     Name(side_);
     Rest();
     Sync();
+    // Somebody looks twice at each of two records that are deferred.
+    for (int i = 0; i < 2; i++) {
+        Clear();
+        Home(0);
+        Home(1);
+        EXPECT_EQ(fake::RecordOn(stream_, Event(9)), CUDA_SUCCESS);
+        EXPECT_EQ(Issued(), 0u) << i;
+        for (int look = 0; look < 2; look++)
+            cus_engine_event_seen(Event(9), CUS_ROW_cuEventQuery);
+        EXPECT_EQ(Issued(), 3u) << i;
+        Sync();
+    }
     cus_record_end();
     char error[512];
     cst_trace *trace = cst_open(path.c_str(), error, sizeof error);
@@ -467,6 +479,13 @@ TEST_F(Branches, ATraceChangesNothingAndSaysWhichStream) {
     EXPECT_EQ(second.waits, 4u);
     EXPECT_EQ(made->graph_launches, 6u);
     EXPECT_EQ(made->open, 0u);
+    int looks = 0;
+    for (size_t i = 0; i < trace->n_events; i++) {
+        auto *call = reinterpret_cast<const cst_call *>(trace->events[i]);
+        looks += call->head.type == CST_CALL && call->what == CST_CALL_EVENT_SEEN &&
+                 call->value == reinterpret_cast<uintptr_t>(Event(9));
+    }
+    EXPECT_EQ(looks, 2) << "the first look at each record";
     model_free(made);
     cst_free(trace);
 }
