@@ -2,6 +2,7 @@
 
 #include "shim/stream/call.h"
 #include "shim/stream/ranges.h"
+#include "shim/stream/room.h"
 #include "shim/stream/streams.h"
 
 bool call_is(const struct cus_kind *kind, const struct call_asked *asked, CUcontext context) {
@@ -46,6 +47,31 @@ const struct cus_kind *call_kind(CUcontext context, const struct call_asked *ask
 bool function_has_name(CUcontext context, CUfunction f, const char *name) {
     static char known[CUS_TRACE_NAME];
     return !strcmp(cus_kinds_name(cus_streams_context(context), f, known), name);
+}
+
+void with_context_locked(CUcontext context, void (*meanwhile)(void)) {
+    struct cus_context *of = cus_streams_context(context);
+    cus_lock_take(&of->lock);
+    meanwhile();
+    cus_lock_give(&of->lock);
+}
+
+void with_builds_locked(void (*meanwhile)(void)) {
+    cus_lock_take(&cus_process.build_lock);
+    meanwhile();
+    cus_lock_give(&cus_process.build_lock);
+}
+
+void kinds_taint(CUcontext context, CUfunction f) {
+    cus_kinds_taint(cus_streams_context(context), f);
+}
+
+void kinds_read_limit(CUcontext context, const struct cus_kind *kind) {
+    cus_kinds_read_limit(cus_streams_context(context), kind);
+}
+
+void room_begins_elsewhere(CUcontext context) {
+    cus_room_begins_elsewhere(context);
 }
 
 #define SAME(name) _Static_assert((int)MEMORY_##name == (int)CUS_FAMILY_##name, #name)

@@ -4,11 +4,15 @@
 #include "tests/unit/stream/engine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -126,6 +130,44 @@ TEST_F(Kinds, WaitsThatDifferHaveHashesThatDiffer) {
 TEST_F(Kinds, AFunctionHasItsNameOnceItRan) {
     EXPECT_TRUE(function_has_name(context_, functions_[0], "k0"));
     EXPECT_TRUE(function_has_name(context_, functions_[2], ""));
+}
+
+// What a lock guards, functions of a context and streams with work, is left alone while another
+// thread has the lock.
+TEST_F(Kinds, WhoeverNeedsALockWaitsForIt) {
+    static std::function<void()> call;
+    static std::atomic<bool> done;
+    static std::thread other;
+    static bool early;
+    auto meanwhile = [] {
+        done = false;
+        other = std::thread([] {
+            call();
+            done = true;
+        });
+        usleep(30000);
+        early = done;
+    };
+    const cus_kind *kind = Of({}), *tainted = Of({}, 1);
+    ASSERT_NE(kind->threads_max, 0u);
+    ASSERT_TRUE(tainted->deferrable);
+    launch_forget_shapes(context_); // a limit that is known is not read
+    for (int which : {0, 1, 2}) {
+        SCOPED_TRACE(which);
+        call = [&, which] {
+            which == 0   ? kinds_read_limit(context_, kind)
+            : which == 1 ? kinds_taint(context_, functions_[1])
+                         : room_begins_elsewhere(context_);
+        };
+        if (which < 2)
+            with_context_locked(context_, meanwhile);
+        else
+            with_builds_locked(meanwhile);
+        other.join();
+        EXPECT_FALSE(early);
+        EXPECT_TRUE(done);
+    }
+    EXPECT_FALSE(tainted->deferrable);
 }
 
 // Of a configuration with a step that k1 marks.
