@@ -1,12 +1,9 @@
 // Promise: room for graphs is made of graphs as large as those that were wanted, and what was made
-// is what is counted. The next try comes at its time.
+// is what is counted.
 #include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/room.h"
 
-#include <algorithm>
 #include <set>
-
-#include "shim/base/clock.h"
 
 namespace {
 
@@ -19,10 +16,6 @@ class Reserve : public Room {
         Room::SetUp();
         cus_engine_context_gone();
         cus_engine_context_goes(contexts_.back());
-    }
-    void TearDown() override {
-        cus_virtual = {};
-        Room::TearDown();
     }
     static int Built() { return driver().calls["cuGraphInstantiateWithFlags"]; }
     void Want() {
@@ -106,45 +99,6 @@ TEST_F(Reserve, NoneIsLeftWhereContextsMayHaveGone) {
     last_engine_room(&graphs, &nodes);
     EXPECT_EQ(graphs, 0u);
     EXPECT_EQ(nodes, 0u);
-}
-
-// Between two tries the driver is asked nothing. Each try in vain doubles the time to the next one.
-TEST_F(Reserve, WhatIsTriedInVainIsTriedMoreAndMoreSeldom) {
-    enum { MS = 1000000, MOST = 30 };
-    static int looks;
-    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-    cus_virtual.on = true;
-    cus_virtual.ns = 1000 * MS;
-    WantRoom();
-    driver().table.cuStreamQuery = [](CUstream) {
-        looks++;
-        return CUDA_ERROR_NOT_READY;
-    };
-    int tries = 0;
-    for (int ms = 0; ms < 1000 && tries < MOST; ms++) {
-        Steps(1); // wants it
-        looks = 0;
-        EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
-        tries += looks > 0;
-        cus_virtual.ns += MS;
-    }
-    EXPECT_GT(tries, 5);
-    EXPECT_LT(tries, 20);
-}
-
-// What took no time may be done again at once.
-TEST_F(Reserve, ASuccessIsFollowedByTheNextTryAtOnce) {
-    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-    cus_virtual.on = true;
-    cus_virtual.ns = 1000000000;
-    WantRoom();
-    for (int round = 0; round < 2; round++) {
-        int before = Built();
-        EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
-        EXPECT_GT(Built(), before) << round;
-        last_engine_set_room(0, 0);
-        Want();
-    }
 }
 
 } // namespace
