@@ -224,9 +224,8 @@ TEST(Legacy, WorkIsInOrderOnceAnotherStreamHasGone) {
     EXPECT_TRUE(driver().journal.empty()) << "it is deferred";
     fake::Launch(blocking, functions[0], 3, 4);
     fake::Sync(blocking);
-    EXPECT_EQ(driver().journal,
-              (std::vector<std::string>{fake::Line(CU_STREAM_LEGACY, "k0", 1, 2),
-                                        fake::Line(blocking, "k0", 3, 4)}));
+    EXPECT_EQ(driver().journal, (std::vector<std::string>{fake::Line(CU_STREAM_LEGACY, "k0", 1, 2),
+                                                          fake::Line(blocking, "k0", 3, 4)}));
     fake::EndEngine();
 }
 
