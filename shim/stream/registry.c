@@ -113,11 +113,13 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
      * just closed the engine, and needs the registry lock no more. */
     cus_lock_take_unordered(&engine->lock);
     cus_engine_freed_none(engine);
-    engine->user = NULL;
-    engine->joined.home = NULL;
-    engine->side_of = NULL;
-    engine->waited_for = NULL;
-    engine->unjoined = engine->turned = 0;
+    /* Atomic: the object may have been another stream's, which a thread still looks at. */
+    __atomic_store_n(&engine->user, NULL, __ATOMIC_SEQ_CST);
+    cus_branch_joined(engine, NULL, 0);
+    __atomic_store_n(&engine->side_of, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->waited_for, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->unjoined, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->turned, 0, __ATOMIC_RELAXED);
     __atomic_add_fetch(&engine->life, 1, __ATOMIC_RELAXED);
     __atomic_add_fetch(&engine->calls, 1, __ATOMIC_RELAXED); /* it may have had work before */
     engine->context = context;
