@@ -283,12 +283,9 @@ static void stretch_ended(uint64_t now, unsigned row, uint64_t came) {
     uint64_t ns = now - rest.began_ns;
     bool rested = cus_rests();
     struct cus_account worked = account();
-    /* The program has come to a phase that needs no trial. */
-    if (!rested && graphs_save(&worked, ns)) {
-        look_again(now, row, look_ns);
-        return;
-    }
-    switch (judge(rested ? NULL : &worked, ns, came)) {
+    /* If graphs save now, the program has come to another phase. */
+    bool in_vain = !rested && graphs_save(&worked, ns);
+    switch (in_vain ? CUS_TRIAL_A : judge(rested ? NULL : &worked, ns, came)) {
     case CUS_TRIAL_B:
         want_rest(now, row, true);
         break;
