@@ -2,7 +2,7 @@
 import pathlib
 import subprocess
 
-# Two cases, listed and chosen as those of GoogleTest are. `unseen` is not called, and nobody asks for the limit itself.
+# Three cases, listed and chosen as those of GoogleTest are; the first and the last pass alone, and not together. `unseen` is not called, and nobody asks for the limit itself.
 SOURCE = r"""
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,12 +31,14 @@ bool ruled(int n) { return CUS_HAZARD(A1) && n; }
 # The tests, which have no mutants.
 MAIN = r"""
 static int test_below(void) { return below(3) && !below(12) && calls == 2; }
+static int test_again(void) { return below(9) && calls == 1; }
 static int test_sum(void) { return sum(4) == 4; }
 int main(int argc, char **argv) {
     const char *asked = getenv("GTEST_FILTER");
     if (argc > 1 && !strcmp(argv[1], "--gtest_list_tests"))
-        return puts("Small.\n  Below\n  Sum") < 0;
-    return (strstr(asked, "Small.Below") && !test_below()) || (strstr(asked, "Small.Sum") && !test_sum());
+        return puts("Small.\n  Below\n  Sum\n  Again") < 0;
+    return (strstr(asked, "Small.Below") && !test_below()) || (strstr(asked, "Small.Sum") && !test_sum())
+        || (strstr(asked, "Small.Again") && !test_again());
 }
 """
 EXPECTED = {
