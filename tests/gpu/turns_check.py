@@ -58,7 +58,9 @@ assert (found[0].rc, found[0].ok, found[1].ok) == (0, False, True), [(done.rc, d
 assert "does not say where it is ready" in found[0].why(), found[0].why()
 
 # Those that say where their steps end are stopped nowhere else, and go on; at the end of its time one is that has no more of them.
-STEPS = """import json, sys, time
+STEPS = """import json, signal, sys, time
+continued = []
+signal.signal(signal.SIGCONT, lambda *_: continued.append(time.monotonic()))
 sys.path.insert(0, sys.argv[1])
 import child
 from child import ready, step_ended
@@ -76,12 +78,13 @@ while ran < 0.6:
     if now - last > 0.002 or not behind:
         behind.append([now, now])
     ran, last, behind[-1][1] = ran + min(now - last, 0.002), now, now
-print(json.dumps({'steps': steps, 'behind': behind}))
+print(json.dumps({'steps': steps, 'behind': behind, 'continued': continued}))
 """
 stepping = [([sys.executable, "-c", STEPS, HERE, str(n)], "plain", None) for n in (16, 24, 24)]
 results = [done.result for done in runner.in_turn(stepping, 30)]
 ran = [sorted([one[:2] for one in result["steps"]] + result["behind"]) for result in results]
-for at, mine in enumerate(result["steps"] for result in results):
+for at, result in enumerate(results):
+    mine = result["steps"]
     others = [run for one in ran[:at] + ran[at + 1:] for run in one]
 
     def stopped(begin, end):
@@ -89,8 +92,8 @@ for at, mine in enumerate(result["steps"] for result in results):
         return any(a < end and b > begin for a, b in others)
 
     assert not any(stopped(begin, end) for begin, end, _ in mine), (mine, others)
-    # Or a stop in which nobody came to run, on a loaded machine: the step behind it does not count.
-    between = [stopped(a[1], b[0]) or (b[0] - a[1] > 0.02 and not b[2]) for a, b in zip(mine, mine[1:])]
+    between = [any(a[1] < moment < b[0] for moment in result["continued"]) for a, b in zip(mine, mine[1:])]
+    assert all(was or not stopped(a[1], b[0]) for was, a, b in zip(between, mine, mine[1:])), (mine, result["continued"], others)
     assert 2 <= sum(between) <= len(mine) / 2, (mine, others)
     settled, wanted = 0, []
     for gone_on in [False, *(not one for one in between)]:

@@ -328,17 +328,6 @@ TEST_F(Adverse, AContextThatEndsWhileNothingIsDeferredLosesNothing) {
     EXPECT_EQ(cus_engine_take_error(nullptr, 0), CUDA_SUCCESS);
 }
 
-// The driver refuses it, and says why.
-TEST_F(Adverse, ALaunchWithoutAContextIsTheDrivers) {
-    Steps(4);
-    std::thread([&] {
-        contexts_.back() = nullptr;
-        driver().journal.clear();
-        fake::Launch(stream_, fake::MakeFunction("fresh"), 7, 7);
-        EXPECT_EQ(driver().journal, std::vector<std::string>{Line("fresh", 7, 7)});
-    }).join();
-}
-
 // A graph was built with the old limits.
 TEST_F(Adverse, GraphsAreBuiltAnewWhenALimitOfTheDeviceChanged) {
     Steps(6);

@@ -49,19 +49,6 @@ bool function_has_name(CUcontext context, CUfunction f, const char *name) {
     return !strcmp(cus_kinds_name(cus_streams_context(context), f, known), name);
 }
 
-void with_context_locked(CUcontext context, void (*meanwhile)(void)) {
-    struct cus_context *of = cus_streams_context(context);
-    cus_lock_take(&of->lock);
-    meanwhile();
-    cus_lock_give(&of->lock);
-}
-
-void with_builds_locked(void (*meanwhile)(void)) {
-    cus_lock_take(&cus_process.build_lock);
-    meanwhile();
-    cus_lock_give(&cus_process.build_lock);
-}
-
 void kinds_taint(CUcontext context, CUfunction f) {
     cus_kinds_taint(cus_streams_context(context), f);
 }

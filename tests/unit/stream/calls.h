@@ -31,9 +31,6 @@ const struct cus_kind *call_kind(CUcontext context, const struct call_asked *ask
 /* Is this the name of the function, as far as the context knows it? */
 bool function_has_name(CUcontext context, CUfunction f, const char *name);
 
-/* Holds the context's lock, or the build lock, until `meanwhile` returns. */
-void with_context_locked(CUcontext context, void (*meanwhile)(void));
-void with_builds_locked(void (*meanwhile)(void));
 /* cus_kinds_taint, cus_kinds_read_limit and cus_room_begins_elsewhere, of this context. */
 void kinds_taint(CUcontext context, CUfunction f);
 void kinds_read_limit(CUcontext context, const struct cus_kind *kind);

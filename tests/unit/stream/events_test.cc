@@ -522,12 +522,7 @@ TEST_F(Events, AContextThatGoesTakesItsEventsAlong) {
 
 // Another context ends in the midst.
 TEST_F(Events, AContextThatEndsLeavesRecordsOfOthersSeen) {
-    cus_driver &t = driver().table;
-    CUcontext mine, theirs = reinterpret_cast<CUcontext>(0x3000);
-    t.cuCtxGetCurrent(&mine);
-    t.cuCtxPushCurrent_v2(theirs);
-    fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeFunction("theirs"), 1);
-    t.cuCtxPushCurrent_v2(mine);
+    CUcontext theirs = fake::MakeOtherContext();
     Learn();
     Begin(Event(0));
     Elsewhere([&] { cus_engine_context_ended(theirs); });

@@ -182,12 +182,7 @@ TEST_F(Nodes, AGraphWithAMemsetIsDroppedUnderAToolOnceMemoryWent) {
 
 // Another context's memory, to which a graph of this one may have been built, goes with it.
 TEST_F(Nodes, AGraphWithAMemsetIsDroppedUnderAToolOnceAnotherContextEnded) {
-    cus_driver &t = driver().table;
-    CUcontext mine, theirs = reinterpret_cast<CUcontext>(0x3000);
-    t.cuCtxGetCurrent(&mine);
-    t.cuCtxPushCurrent_v2(theirs);
-    fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeFunction("theirs"), 1);
-    t.cuCtxPushCurrent_v2(mine);
+    CUcontext theirs = fake::MakeOtherContext();
     cus_engine_nodes_timed(true);
     auto step = [&] { // how many graphs it launched
         int before = driver().calls["cuGraphLaunch"];

@@ -34,6 +34,10 @@ static void hold(struct cus_lock *lock, void (*meanwhile)(void)) {
     cus_lock_give(lock);
 }
 
+void hold_context(CUcontext context, void (*meanwhile)(void)) {
+    hold(&cus_streams_context(context)->lock, meanwhile);
+}
+
 void hold_build(void (*meanwhile)(void)) {
     hold(&cus_process.build_lock, meanwhile);
 }

@@ -10,6 +10,7 @@ void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void));
 // The registry's: asks for the engine of a stream that it does not know. The driver is asked for
 // the flags of the stream while the lock is held.
 void hold_registry(CUstream stream, CUcontext context);
+void hold_context(CUcontext context, void (*meanwhile)(void));
 void hold_build(void (*meanwhile)(void));
 // As a thread that builds so many nodes.
 void hold_priority(uint32_t nodes, void (*meanwhile)(void));

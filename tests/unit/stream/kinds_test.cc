@@ -15,6 +15,10 @@
 #include <thread>
 #include <vector>
 
+extern "C" {
+#include "tests/unit/stream/held_locks.h"
+}
+
 namespace {
 
 class Kinds : public Engine {
@@ -160,9 +164,9 @@ TEST_F(Kinds, WhoeverNeedsALockWaitsForIt) {
                          : room_begins_elsewhere(context_);
         };
         if (which < 2)
-            with_context_locked(context_, meanwhile);
+            hold_context(context_, meanwhile);
         else
-            with_builds_locked(meanwhile);
+            hold_build(meanwhile);
         other.join();
         EXPECT_FALSE(early);
         EXPECT_TRUE(done);

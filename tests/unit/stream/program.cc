@@ -96,6 +96,16 @@ void Learn(CUstream stream, const std::vector<CUfunction> &functions) {
     ASSERT_GT(driver().calls["cuGraphLaunch"], 0);
 }
 
+CUcontext MakeOtherContext() {
+    cus_driver &t = driver().table;
+    CUcontext mine, other = reinterpret_cast<CUcontext>(0x3000);
+    t.cuCtxGetCurrent(&mine);
+    t.cuCtxPushCurrent_v2(other);
+    Launch(MakeStream(CU_STREAM_NON_BLOCKING), MakeFunction("other"), 1);
+    t.cuCtxPushCurrent_v2(mine);
+    return other;
+}
+
 cus_counters Counters() {
     cus_counters counters;
     cus_engine_counters(&counters);

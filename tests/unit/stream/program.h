@@ -57,6 +57,9 @@ std::vector<CUfunction> MakeFunctions(unsigned n);
 // Steps of a launch of each function, until graphs of them are launched.
 void Learn(CUstream stream, const std::vector<CUfunction> &functions);
 
+// Another context, which is known since a stream of it had work.
+CUcontext MakeOtherContext();
+
 cus_counters Counters();
 // Each op that was counted went out once, in a graph or by itself. Returns how many there were.
 uint64_t ExpectBalance();

@@ -9,14 +9,8 @@ namespace {
 
 using fake::driver;
 
-class Reserve : public Room {
+class Reserve : public RoomOfANewContext {
   protected:
-    // In a context in which nothing was wanted or tried before.
-    void SetUp() override {
-        Room::SetUp();
-        cus_engine_context_gone();
-        cus_engine_context_goes(contexts_.back());
-    }
     static int Built() { return driver().calls["cuGraphInstantiateWithFlags"]; }
     void Want() {
         fake::Of(stream_)->busy = true;

@@ -7,18 +7,12 @@ namespace {
 
 using fake::driver;
 
-class ReserveTimes : public Room {
+class ReserveTimes : public RoomOfANewContext {
   protected:
     static void SetUpTestSuite() {
         cus_virtual.on = true;
         cus_virtual.ns = 1000000000;
         Room::SetUpTestSuite();
-    }
-    // In a context in which nothing was wanted or tried before.
-    void SetUp() override {
-        Room::SetUp();
-        cus_engine_context_gone();
-        cus_engine_context_goes(contexts_.back());
     }
 };
 

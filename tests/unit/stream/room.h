@@ -47,4 +47,14 @@ class Room : public Adverse {
     }
 };
 
+// The same in a context in which nothing was wanted or tried before.
+class RoomOfANewContext : public Room {
+  protected:
+    void SetUp() override {
+        Room::SetUp();
+        cus_engine_context_gone();
+        cus_engine_context_goes(contexts_.back());
+    }
+};
+
 #endif
