@@ -15,6 +15,11 @@ enum {
     /* Begins of the segment that take one such cut off the count. The watchdog waits about as long
      * as so many ops take. */
     WATCHDOG_EACH = 400,
+    /* Recent cuts by the watchdog at one place that make a boundary where the owning thread had no
+     * processor, and begins of the segment that take one off the count. Chance does not bring so
+     * many; a thread that polls where processors are few does. */
+    PAUSES = 4,
+    PAUSES_EACH = 8,
     /* Recent cuts by calls of the owning thread that make a boundary. */
     CUTS_BY_OWNER = 2,
     /* If a boundary was forgotten and came back, it needs CUTS_AGAIN more cuts for each time. */
@@ -222,9 +227,14 @@ static struct cus_node *fork_end(const struct cus_segment *segment, uint32_t n) 
 
 void cus_learn_cut(struct cus_plan *plan, struct cus_segment *segment, uint32_t n,
                    enum cus_cut cut) {
-    if (!n || cut == CUS_CUT_REFUSED || (CUS_HAZARD(F14) && cut == CUS_CUT_PAUSED))
+    if (!n || cut == CUS_CUT_REFUSED)
         return;
     struct cus_node *at = segment->nodes[n - 1];
+    if (CUS_HAZARD(F14) && cut == CUS_CUT_PAUSED) {
+        if (count_lately(&at->cuts, &at->cut_at, segment, PAUSES_EACH) >= PAUSES)
+            end_at(plan, at, CUS_BOUNDARY_GAP, segment);
+        return;
+    }
     if (cut == CUS_CUT_DIVERGED && plan->may_turn) {
         if (befalls(&segment->astray, segment, ASTRAY) && segment->astray.n >= ASTRAY &&
             fork_end(segment, n) == at)

@@ -60,7 +60,7 @@ enum cus_choice { CUS_CHOICE_EXACT, CUS_CHOICE_PATCH, CUS_CHOICE_BUILD };
 enum cus_cut {
     CUS_CUT_OWNER,    /* a call by the owning thread: it will come again at this place */
     CUS_CUT_WATCHDOG, /* no op came for hold_us */
-    CUS_CUT_PAUSED,   /* the same, but the owning thread was not running: nothing is learned */
+    CUS_CUT_PAUSED,   /* the same, but the owning thread had no processor: mostly chance */
     CUS_CUT_DIVERGED,
     CUS_CUT_OTHER,   /* another thread, or exit: nothing is learned from it */
     CUS_CUT_REFUSED, /* the complete segment was not launched; CUS_ENDED says why */

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <climits>
 
 extern "C" {
 #include "shim/plan/account.h"
@@ -164,19 +165,38 @@ TEST_F(Lately, APlaceThatKeepsAWaiterIsABoundaryAndStaysOne) {
     EXPECT_EQ(program.segments.size(), 2u) << "one segment again";
 }
 
-// A thread that had no processor may lose it anywhere, and even twice in a row at one place.
-TEST_F(Lately, APauseIsNoBoundary) {
-    Steps(10);
-    for (int step = 0; step < 1000; step++) {
-        for (int i = 0; i < OPS; i++) {
-            if (i == 3 && program.plan.view.segment)
-                program.Flush(CUS_CUT_PAUSED);
-            program.Op("k" + std::to_string(i));
+// A thread that had no processor may lose it anywhere, and even some times in a row at one place.
+class Pauses : public Lately {
+  protected:
+    // The thread is paused in each `every`-th of the steps.
+    void Steps(int steps, int every) {
+        for (int step = 1; step <= steps; step++) {
+            for (int i = 0; i < OPS; i++) {
+                if (i == 3 && step % every == 0 && program.plan.view.segment)
+                    program.Flush(CUS_CUT_PAUSED);
+                program.Op("k" + std::to_string(i));
+            }
+            program.Sync();
         }
-        program.Sync();
     }
+};
+
+TEST_F(Pauses, OfChanceAreNoBoundary) {
+    Steps(10, INT_MAX);
+    Steps(1000, 10);
+    EXPECT_EQ(Boundary(2), CUS_BOUNDARY_NONE);
+    Steps(40, INT_MAX);
+    Steps(3, 1);
     EXPECT_EQ(Boundary(2), CUS_BOUNDARY_NONE);
     EXPECT_EQ(program.dropped, 0u) << "nor is the segment lost";
+}
+
+// A thread that polls has to wait for its processor at the same place again.
+TEST_F(Pauses, AtOnePlaceAgainAndAgainAreOne) {
+    Steps(10, INT_MAX);
+    Steps(1000, 8);
+    EXPECT_EQ(Boundary(2), CUS_BOUNDARY_GAP);
+    EXPECT_EQ(program.flushes, 4u) << "nobody waits there any more";
 }
 
 // Where it is one op that is lost, which would be in no graph by itself, it must come each time.
