@@ -260,7 +260,7 @@ TEST_F(Room, WorkThatStayedMayEndUnderTheNextEngine) {
 
 // Graphs of the sizes that were wanted are built while nothing runs, and go again: then there is
 // room for them, whatever runs.
-TEST_F(Room, IsMadeOnceTheHostHasWaited) {
+TEST_F(RoomOfANewContext, IsMadeOnceTheHostHasWaited) {
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     auto busy = [&](bool on) { fake::Of(stream_)->busy = on; };
     auto built = [] { return driver().calls["cuGraphInstantiateWithFlags"]; };
