@@ -63,6 +63,7 @@ TEST_F(Adverse, LayoutThatCannotBeReadIsNotNoLayout) {
 
 // Its kinds are freed, and a context that is lost then must not be told of them.
 TEST_F(Adverse, TheLastGraphIsForgottenWithItsCode) {
+    cus_engine_context_gone(); // no other stream is known
     Steps(4);
     ASSERT_GT(last_engine_launched(), 0u);
     cus_engine_code_gone();

@@ -4,6 +4,7 @@
 #include "tests/unit/stream/room.h"
 
 #include <functional>
+#include <set>
 #include <thread>
 
 extern "C" {
@@ -199,6 +200,25 @@ TEST_F(Contexts, TooManyContextsAreInTheWay) {
         Destroy(Nth(i));
     cus_engine_wait_ended(cus_engine_wait_begins());
     EXPECT_TRUE(Builds()) << "one context is left, and the program has waited for it";
+}
+
+// The driver must not be asked about it any more. The others stay known.
+TEST_F(Contexts, AStreamThatIsDestroyedIsAskedForTheLastTime) {
+    static std::set<CUstream> asked;
+    CUstream goes = fake::MakeStream(CU_STREAM_NON_BLOCKING),
+             stays = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    LaunchAlone(goes);
+    LaunchAlone(stays);
+    cus_stream_ref ref = {goes, CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&ref);
+    driver().table.cuStreamQuery = [](CUstream stream) {
+        asked.insert(stream);
+        return CUDA_SUCCESS;
+    };
+    asked.clear();
+    EXPECT_TRUE(Builds());
+    EXPECT_EQ(asked.count(goes), 0u);
+    EXPECT_EQ(asked.count(stays), 1u);
 }
 
 // The streams of a context go with it: nothing says that the next one at a handle is as they were.

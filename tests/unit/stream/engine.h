@@ -63,8 +63,8 @@ class Hold : public Engine {
         ASSERT_EQ(Launch(functions_[0], 100, 6 * 0), CUDA_SUCCESS);
         ASSERT_TRUE(driver().journal.empty());
     }
-    // Its ops never repeat. The last one is of functions_[0]: a function of the same hash would take
-    // its place among those that may pass.
+    // Its ops never repeat. The last one is of functions_[0]: a function of the same hash would
+    // take its place among those that may pass.
     void LeaveAlone(CUstream stream) {
         for (int step = 0; step < 40; step++) {
             for (int i = 0; i < 400; i++) {

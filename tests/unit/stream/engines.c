@@ -3,8 +3,15 @@
 #include "shim/stream/state.h"
 #include "shim/stream/streams.h"
 
+/* An object serves the next stream where its own has gone. */
 static struct cus_engine *last_engine(void) {
-    return cus_process.engines[cus_process.n_engines - 1];
+    struct cus_engine *last = cus_process.engines[cus_process.n_engines - 1];
+    for (uint32_t i = 0; i < cus_process.n_engines; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        if (!engine->closed && (last->closed || engine->id > last->id))
+            last = engine;
+    }
+    return last;
 }
 
 uint32_t last_engine_share(void) {

@@ -1,4 +1,4 @@
-/* Shows a test the inside of the engine that was made last. */
+/* Shows a test the inside of the engine of the newest stream. */
 #ifndef CUSPLICE_TESTS_UNIT_STREAM_ENGINES_H
 #define CUSPLICE_TESTS_UNIT_STREAM_ENGINES_H
 

@@ -15,7 +15,10 @@ using fake::driver;
 std::atomic<bool> pause_at_query;
 std::atomic<bool> paused;
 
-class Off : public fake::EngineTest {};
+class Off : public testing::Test {
+  protected:
+    void TearDown() override { fake::EndEngine(); }
+};
 
 TEST_F(Off, SwitchesThatPromiseCompletionForbidDeferring) {
     fake::Reset();

@@ -1,7 +1,7 @@
 #include "tests/unit/stream/quota.h"
 
-#include "shim/stream/state.h"
 #include "shim/stream/building.h"
+#include "shim/stream/state.h"
 
 static struct cus_engine engine;
 

@@ -107,6 +107,16 @@ TEST_F(Shapes, LimitIsReadAgainBehindASetting) {
     EXPECT_EQ(Step(32, 2001), 2u);
 }
 
+// Most kernels have none to set: that is an answer, too.
+TEST_F(Shapes, FunctionWithoutSharedMemoryIsAskedOnce) {
+    driver().shared_max = 0;
+    Learn();
+    int asked = Asked();
+    Learn();
+    EXPECT_EQ(Asked(), asked);
+    EXPECT_EQ(Step(32, 4), 2u);
+}
+
 // The driver answers, and then the setting comes, before the answer is noted.
 TEST_F(Shapes, LimitFromBeforeASettingIsNotKept) {
     Learn();

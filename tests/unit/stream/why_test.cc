@@ -453,6 +453,15 @@ TEST_F(Why, WhatNoNodeMayStandForIsSaid) {
     Launch("v0");
     Launch("x");
     EXPECT_EQ(Added(), (Counts{{"x no_layout", {2, 1}}}));
+    Sync();
+    // A driver that can only be asked about functions of modules: a handle may be a kernel's.
+    fake::Reset();
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    driver().table.cuKernelGetParamInfo = nullptr;
+    Launch("y");
+    before_ = Breaks();
+    Launch("y");
+    EXPECT_EQ(Added(), (Counts{{"y no_layout", {1, 0}}}));
 }
 
 } // namespace
