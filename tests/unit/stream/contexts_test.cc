@@ -45,6 +45,16 @@ class Contexts : public Room {
         cus_engine_suspend(false);
     }
 
+    // Nothing is deferred on any other stream.
+    void LeaveOthersAlone() {
+        static CUstream own;
+        own = stream_;
+        driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
+            *context = stream == own ? nullptr : (CUgreenCtx)0x3000;
+            return CUDA_SUCCESS;
+        };
+    }
+
     static bool Destroy(CUcontext context) {
         cus_engine_context_gone();
         return cus_engine_context_goes(context);
@@ -174,12 +184,7 @@ TEST_F(Contexts, TooManyStreamsOfOneAreInTheWayThereAlone) {
 // More streams than the table has places: those that are idle go, and one that is busy counts.
 TEST_F(Contexts, TooManyStreamsThatAreIdleAreInNobodysWay) {
     context_object(kOther); // so that a wait for one context is not one for all
-    static CUstream own;
-    own = stream_;
-    driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
-        *context = stream == own ? nullptr : (CUgreenCtx)0x3000; // nothing is deferred on it
-        return CUDA_SUCCESS;
-    };
+    LeaveOthersAlone();
     CUstream busy = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     fake::Launch(busy, functions_[1], 1, 1);
     fake::Of(busy)->busy = true;
@@ -207,8 +212,9 @@ TEST_F(Contexts, AStreamThatIsDestroyedIsAskedForTheLastTime) {
     static std::set<CUstream> asked;
     CUstream goes = fake::MakeStream(CU_STREAM_NON_BLOCKING),
              stays = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    LaunchAlone(goes);
-    LaunchAlone(stays);
+    LeaveOthersAlone();
+    fake::Launch(goes, functions_[1], 1, 1);
+    fake::Launch(stays, functions_[1], 1, 1);
     cus_stream_ref ref = {goes, CUS_ABI_LEGACY};
     cus_engine_stream_gone(&ref);
     driver().table.cuStreamQuery = [](CUstream stream) {

@@ -60,12 +60,11 @@ TEST_F(Nodes, CopyInTheMidstOfASegmentIsLookedAtOnceMemoryMayHaveGone) {
 // What the driver says to it comes from its own call.
 TEST_F(Nodes, AMemsetOfNothingIsNoOp) {
     EXPECT_TRUE(Deferred([&] { return Memset(kDevice, 64, 1); }));
-    for (int i = 0; i < 4; i++)
-        Launch(i);
+    driver().journal.clear();
+    Launch(0);
     EXPECT_EQ(Memset(kDevice, 0, 1), CUDA_ERROR_INVALID_VALUE);
-    size_t issued = driver().journal.size();
     EXPECT_EQ(Memset(kDevice, 64, 0), CUDA_SUCCESS);
-    EXPECT_EQ(driver().journal.size(), issued + 1);
+    EXPECT_EQ(driver().journal.size(), 1u) << "and cuts nothing";
     Sync();
 }
 
