@@ -95,6 +95,7 @@ TEST_F(Adverse, StreamIsOneWhicheverContextIsCurrent) {
 
 TEST_F(Adverse, ContextThatDiedUnseenLosesItsOpsAndNothingElse) {
     Steps(4);
+    const uint64_t lost = cus_tally_none.cut_ops[CUS_WHY_LOST];
     Launch(0);
     Launch(1);
     dead_ = (CUcontext)0x1000;
@@ -107,6 +108,7 @@ TEST_F(Adverse, ContextThatDiedUnseenLosesItsOpsAndNothingElse) {
     dead_ = nullptr;
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     EXPECT_NE(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+    EXPECT_EQ(cus_tally_none.cut_ops[CUS_WHY_LOST], lost + 2);
     ExpectBalance();
     Steps(4);
 }

@@ -27,6 +27,10 @@ uint64_t last_engine_built(void) {
     return last_engine()->building.nodes;
 }
 
+uint32_t last_engine_covered(void) {
+    return (uint32_t)last_engine()->step_covered;
+}
+
 uint64_t last_engine_anew(void) {
     return cus_engine_account(last_engine()).anew;
 }
@@ -75,6 +79,12 @@ uint64_t last_engine_charged(void) {
 
 bool room_has_priority(void) {
     return __atomic_load_n(&cus_process.build_now, __ATOMIC_ACQUIRE) & CUS_PRIORITY_ROOM;
+}
+
+uint32_t launches_timed(uint32_t *ns) {
+    const struct cus_samples *samples = &cus_process.launch_samples;
+    *ns = samples->n ? samples->ns[(samples->n - 1) % CUS_SAMPLES] : 0;
+    return samples->n;
 }
 
 uint32_t contexts_known(void) {

@@ -15,6 +15,8 @@ uint32_t last_engine_share(void);
 /* Steps and turns that have ended; nodes that were built in the running one. */
 uint64_t last_engine_steps(void);
 uint64_t last_engine_built(void);
+/* The first of its steps of which nearly all ops were in graphs; 0: there was none. */
+uint32_t last_engine_covered(void);
 /* Streams that defer ops, as those who look for them count: of its group, and blocking ones. */
 uint32_t last_engine_group_pending(void);
 uint32_t last_engine_blocking_pending(void);
@@ -39,6 +41,9 @@ void last_engine_set_room(uint32_t graphs, uint32_t nodes);
 uint64_t last_engine_charged(void);
 /* Do others wait now while room is made? */
 bool room_has_priority(void);
+
+/* Launches that were timed, and what the last of them took. */
+uint32_t launches_timed(uint32_t *ns);
 
 /* Contexts that are known; objects that serve them, or will serve the next ones. */
 uint32_t contexts_known(void);
