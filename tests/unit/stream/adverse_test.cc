@@ -229,6 +229,31 @@ TEST_F(Adverse, DestroyedStreamIsNotAskedWhetherItCaptures) {
     EXPECT_FALSE(asked);
 }
 
+// Whatever else the driver writes then.
+TEST_F(Adverse, AStreamThatCannotBeAskedDoesNotCapture) {
+    static CUstream other;
+    static CUresult answer;
+    other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(4);
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    driver().table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus *status) {
+        *status = stream == other ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+        return stream == other ? answer : CUDA_SUCCESS;
+    };
+    // A capture in the strictest mode answers IMPLICIT for the legacy stream.
+    for (CUresult result : {CUDA_SUCCESS, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+                            CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_CONTEXT_IS_DESTROYED}) {
+        answer = result;
+        cus_engine_capture_began(&ref);
+        driver().journal.clear();
+        Launch(0);
+        bool captures = result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        EXPECT_EQ(driver().journal.empty(), !captures) << result;
+        cus_engine_capture_ended(&ref);
+        Sync();
+    }
+}
+
 TEST_F(Adverse, OpAppendedToAnotherThreadsSegmentGoesBeforeThisThreadsNextStream) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(4);
