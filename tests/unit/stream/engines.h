@@ -31,6 +31,13 @@ uint32_t last_engine_launched(void);
 /* Ops, and ops in graphs, of that account. */
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs);
 
+/* In ns, what its account may lose before it is let pass. */
+int64_t last_engine_credit(void);
+/* It was let pass so many times before, and never paid meanwhile. */
+void last_engine_was_let_pass(uint32_t times);
+/* Samples of the order in which its ops came while they passed. */
+uint32_t last_engine_samples(void);
+
 /* So many nodes more were built in its running step; graphs hold so many bytes more. */
 void last_engine_spend(uint32_t nodes);
 void graphs_hold(int64_t bytes);
@@ -44,6 +51,16 @@ bool room_has_priority(void);
 
 /* Launches that were timed, and what the last of them took. */
 uint32_t launches_timed(uint32_t *ns);
+
+/* What a stream that is let pass knows of repeats. */
+struct repeats {
+    uint64_t as, as_before; /* what the last two windows of ops were like; 0: unknown */
+    bool ignores;           /* a repeat did not lead to graphs that paid: */
+    uint64_t ignored;       /* this one, */
+    uint64_t until;         /* and others until so many ops are left */
+};
+/* `left`: ops that still pass. Is the repeat that was just found believed? */
+bool repeats_are_believed(const struct repeats *repeats, uint64_t left);
 
 /* Contexts that are known; objects that serve them, or will serve the next ones. */
 uint32_t contexts_known(void);
