@@ -96,6 +96,7 @@ TEST_F(Adverse, StreamIsOneWhicheverContextIsCurrent) {
 
 TEST_F(Adverse, ContextThatDiedUnseenLosesItsOpsAndNothingElse) {
     Steps(4);
+    const uint64_t lost = cus_tally_none.cut_ops[CUS_WHY_LOST];
     Launch(0);
     Launch(1);
     dead_ = (CUcontext)0x1000;
@@ -108,6 +109,7 @@ TEST_F(Adverse, ContextThatDiedUnseenLosesItsOpsAndNothingElse) {
     dead_ = nullptr;
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     EXPECT_NE(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+    EXPECT_EQ(cus_tally_none.cut_ops[CUS_WHY_LOST], lost + 2);
     ExpectBalance();
     Steps(4);
 }
@@ -226,6 +228,31 @@ TEST_F(Adverse, DestroyedStreamIsNotAskedWhetherItCaptures) {
     };
     Steps(2);
     EXPECT_FALSE(asked);
+}
+
+// Whatever else the driver writes then.
+TEST_F(Adverse, AStreamThatCannotBeAskedDoesNotCapture) {
+    static CUstream other;
+    static CUresult answer;
+    other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(4);
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    driver().table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus *status) {
+        *status = stream == other ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+        return stream == other ? answer : CUDA_SUCCESS;
+    };
+    // A capture in the strictest mode answers IMPLICIT for the legacy stream.
+    for (CUresult result : {CUDA_SUCCESS, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+                            CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_CONTEXT_IS_DESTROYED}) {
+        answer = result;
+        cus_engine_capture_began(&ref);
+        driver().journal.clear();
+        Launch(0);
+        bool captures = result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        EXPECT_EQ(driver().journal.empty(), !captures) << result;
+        cus_engine_capture_ended(&ref);
+        Sync();
+    }
 }
 
 TEST_F(Adverse, OpAppendedToAnotherThreadsSegmentGoesBeforeThisThreadsNextStream) {

@@ -417,6 +417,36 @@ TEST_F(Branches, TwoStreamsChangePlacesIfTheSideStreamIsNotJoined) {
     fake::ExpectBalance();
 }
 
+// The record is out by then, so that the wait is no edge: an op came that was not expected.
+TEST_F(Branches, AWaitForARecordInFrontOfTheSegmentDiverges) {
+    Prime(side_);
+    auto begin = [&] {
+        Home(6);
+        EXPECT_EQ(fake::RecordOn(stream_, Event(0)), CUDA_SUCCESS);
+        Name(stream_);
+        Home(0);
+        Home(1);
+    };
+    for (int step = 0; step < 8; step++) {
+        begin();
+        Home(2);
+        Home(3);
+        Sync();
+    }
+    Clear();
+    begin();
+    ASSERT_FALSE(Has(At(stream_, 1))) << "deferred";
+    cus_counters before = Counters();
+    EXPECT_EQ(fake::WaitOn(side_, Event(0)), CUDA_SUCCESS);
+    EXPECT_TRUE(Has(At(stream_, 1)));
+    cus_counters after = Counters();
+    EXPECT_EQ(after.eager_by[CUS_EAGER_DIVERGED], before.eager_by[CUS_EAGER_DIVERGED] + 2);
+    EXPECT_EQ(after.eager_by[CUS_EAGER_FLUSHED], before.eager_by[CUS_EAGER_FLUSHED]);
+    Join(side_, stream_, 1);
+    Sync();
+    fake::ExpectBalance();
+}
+
 // Six steps in graphs, in which two streams have the branch in turn, and one that is flushed in
 // its midst.
 TEST_F(Branches, ATraceChangesNothingAndSaysWhichStream) {

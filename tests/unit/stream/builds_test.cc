@@ -108,4 +108,50 @@ TEST_F(Builds, OpsGoOnAsAnotherSegmentOnlyIfItsGraphMayBeBuilt) {
     fake::ExpectBalance();
 }
 
+// Steps of other shapes than the one that has graphs.
+class OtherShapes : public fake::ProgramTest {
+  protected:
+    static void SetUpTestSuite() {
+        fake::Reset();
+        ASSERT_TRUE(
+            fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}}));
+    }
+    void SetUp() override {
+        ProgramTest::SetUp();
+        Steps(6);
+        before_ = fake::Counters();
+        ASSERT_EQ(Tried(), 3);
+    }
+    void InTurn(unsigned steps) {
+        for (unsigned i = 0; i < steps; i++)
+            Step(0, 2 + i % 4);
+    }
+    static int Tried() { return driver().calls["cuGraphInstantiateWithFlags"]; }
+    // The graphs of the first shape were patched for each step.
+    void ExpectPatched(uint64_t steps) {
+        cus_counters now = fake::Counters();
+        EXPECT_EQ(now.sig_patched - before_.sig_patched, steps * 3);
+        EXPECT_EQ(now.sig_missed, before_.sig_missed);
+    }
+    cus_counters before_;
+};
+
+TEST_F(OtherShapes, GetGraphsOnceNobodyElseBuilds) {
+    WhileAnotherThreadBuilds([&] { InTurn(40); });
+    ExpectPatched(40);
+    EXPECT_EQ(Tried(), 3);
+    InTurn(4);
+    EXPECT_EQ(Tried(), 3 * 4) << "not to build is no failure, however often";
+}
+
+TEST_F(OtherShapes, AreTriedMoreAndMoreRarelyWhereTheyCannotBeBuilt) {
+    driver().fail = [](const std::string &name) {
+        return name == "cuGraphInstantiateWithFlags" ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    };
+    InTurn(200);
+    ExpectPatched(200);
+    EXPECT_GT(Tried(), 3);
+    EXPECT_LT(Tried(), 200);
+}
+
 } // namespace

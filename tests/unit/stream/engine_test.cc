@@ -57,7 +57,12 @@ TEST_F(EngineWithAnEagerRule, CutsAndKeepsOrder) {
     }
     char text[256];
     ASSERT_TRUE(cus_engine_segment_list(text, sizeof text));
-    EXPECT_STREQ(text, "[\"graph 4\", \"eager eager_attention\", \"graph 8\"]");
+    const std::string list = "[\"graph 4\", \"eager eager_attention\", \"graph 8\"]";
+    EXPECT_EQ(text, list);
+    EXPECT_TRUE(cus_engine_segment_list(text, list.size() + 1));
+    EXPECT_EQ(text, list);
+    EXPECT_FALSE(cus_engine_segment_list(text, list.size())) << "with its end it is longer";
+    EXPECT_STREQ(text, "[]");
 }
 
 TEST_F(Engine, OpOnAnotherStreamIssuesWhatThisThreadDeferred) {

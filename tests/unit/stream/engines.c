@@ -1,5 +1,6 @@
 #include "tests/unit/stream/engines.h"
 
+#include "shim/stream/demotion.h"
 #include "shim/stream/state.h"
 #include "shim/stream/streams.h"
 
@@ -34,6 +35,10 @@ uint64_t last_engine_built(void) {
     return last_engine()->building.nodes;
 }
 
+uint32_t last_engine_covered(void) {
+    return (uint32_t)last_engine()->step_covered;
+}
+
 uint64_t last_engine_anew(void) {
     return cus_engine_account(last_engine()).anew;
 }
@@ -54,6 +59,22 @@ void last_engine_account(uint64_t *ops, uint64_t *in_graphs) {
     struct cus_account account = cus_engine_account(last_engine());
     *ops = account.ops;
     *in_graphs = account.in_graphs;
+}
+
+int64_t last_engine_credit(void) {
+    return last_engine()->demotion.credit;
+}
+
+void last_engine_was_let_pass(uint32_t times) {
+    last_engine()->demotion.unpaid = times;
+}
+
+uint32_t last_engine_samples(void) {
+    const struct cus_repeat_samples *history = last_engine()->repeat.history;
+    uint32_t n = 0;
+    for (uint32_t i = 0; history && i < CUS_REPEAT_SLOTS; i++)
+        n += history->slots[i] != 0;
+    return n;
 }
 
 void last_engine_spend(uint32_t nodes) {
@@ -82,6 +103,27 @@ uint64_t last_engine_charged(void) {
 
 bool room_has_priority(void) {
     return __atomic_load_n(&cus_process.build_now, __ATOMIC_ACQUIRE) & CUS_PRIORITY_ROOM;
+}
+
+uint32_t launches_timed(uint32_t *ns) {
+    const struct cus_samples *samples = &cus_process.launch_samples;
+    *ns = samples->n ? samples->ns[(samples->n - 1) % CUS_SAMPLES] : 0;
+    return samples->n;
+}
+
+bool repeats_are_believed(const struct repeats *repeats, uint64_t left) {
+    static struct cus_engine engine;
+    static struct cus_repeat_samples history;
+    history.as = repeats->as;
+    history.as_before = repeats->as_before;
+    engine.repeat.history = &history;
+    engine.repeat.turn = 1;
+    engine.ignores_repeats = repeats->ignores;
+    engine.ignored_repeat = repeats->ignored;
+    engine.ignored_until = repeats->until;
+    engine.waking = CUS_WAKE_NOT;
+    cus_demoted_repeats(&engine, left);
+    return engine.waking == CUS_WAKE_REPEATS;
 }
 
 uint32_t contexts_known(void) {

@@ -15,6 +15,8 @@ uint32_t last_engine_share(void);
 /* Steps and turns that have ended; nodes that were built in the running one. */
 uint64_t last_engine_steps(void);
 uint64_t last_engine_built(void);
+/* The first of its steps of which nearly all ops were in graphs; 0: there was none. */
+uint32_t last_engine_covered(void);
 /* Streams that defer ops, as those who look for them count: of its group, and blocking ones. */
 uint32_t last_engine_group_pending(void);
 uint32_t last_engine_blocking_pending(void);
@@ -29,6 +31,13 @@ uint32_t last_engine_launched(void);
 /* Ops, and ops in graphs, of that account. */
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs);
 
+/* In ns, what its account may lose before it is let pass. */
+int64_t last_engine_credit(void);
+/* It was let pass so many times before, and never paid meanwhile. */
+void last_engine_was_let_pass(uint32_t times);
+/* Samples of the order in which its ops came while they passed. */
+uint32_t last_engine_samples(void);
+
 /* So many nodes more were built in its running step; graphs hold so many bytes more. */
 void last_engine_spend(uint32_t nodes);
 void graphs_hold(int64_t bytes);
@@ -39,6 +48,19 @@ void last_engine_set_room(uint32_t graphs, uint32_t nodes);
 uint64_t last_engine_charged(void);
 /* Do others wait now while room is made? */
 bool room_has_priority(void);
+
+/* Launches that were timed, and what the last of them took. */
+uint32_t launches_timed(uint32_t *ns);
+
+/* What a stream that is let pass knows of repeats. */
+struct repeats {
+    uint64_t as, as_before; /* what the last two windows of ops were like; 0: unknown */
+    bool ignores;           /* a repeat did not lead to graphs that paid: */
+    uint64_t ignored;       /* this one, */
+    uint64_t until;         /* and others until so many ops are left */
+};
+/* `left`: ops that still pass. Is the repeat that was just found believed? */
+bool repeats_are_believed(const struct repeats *repeats, uint64_t left);
 
 /* Contexts that are known; objects that serve them, or will serve the next ones. */
 uint32_t contexts_known(void);

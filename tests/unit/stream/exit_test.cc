@@ -1,11 +1,18 @@
 // Promise: the program ends even if a thread sleeps in the driver and holds its stream's lock.
+#include "shim/base/clock.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
+#include <vector>
+
+extern "C" {
+#include "tests/unit/stream/held_locks.h"
+}
 
 namespace {
 
@@ -53,6 +60,9 @@ TEST_F(Exit, DoesNotWaitForAThreadThatSleepsInTheDriver) {
     });
     EXPECT_TRUE(Within(20, [] { return drained.load(); }));
     EXPECT_EQ(driver().journal.size(), 1u) << "what others deferred is issued";
+    CUcontext context;
+    driver().table.cuCtxGetCurrent(&context);
+    EXPECT_FALSE(engine_is_free(busy, context)) << "it is the sleeper's";
     open_gate = true;
     sleeper.join();
     leaver.join();
@@ -61,6 +71,49 @@ TEST_F(Exit, DoesNotWaitForAThreadThatSleepsInTheDriver) {
     EXPECT_LT(cus_exit_patience_ns(), patience);
     fake::EndEngine();
     EXPECT_EQ(cus_exit_patience_ns(), patience);
+}
+
+// It is the lock of the first stream. It is given as soon as the other stream's op is out.
+TEST_F(Exit, WaitsAWhileForAThreadThatGoesOn) {
+    fake::Reset();
+    cus_virtual.on = true; // no watchdog issues anything
+    cus_virtual.ns = 1000000;
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_LOG", "error"}}));
+    static CUcontext context;
+    static CUstream first, other;
+    static std::vector<CUfunction> functions;
+    static std::atomic<bool> out;
+    static std::thread leaver;
+    const uint64_t patience = cus_exit_patience_ns();
+    driver().table.cuCtxGetCurrent(&context);
+    functions = fake::MakeFunctions(8);
+    first = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (CUstream on : {first, other})
+        std::thread([on] {
+            fake::Learn(on, functions);
+            driver().journal.clear();
+            EXPECT_EQ(fake::Launch(on, functions[0], 7), CUDA_SUCCESS);
+        }).join();
+    ASSERT_TRUE(driver().journal.empty());
+    out = drained = false;
+    driver().fail = [](const std::string &) {
+        out = true;
+        return CUDA_SUCCESS;
+    };
+    hold_engine(first, context, [] {
+        leaver = std::thread([] {
+            cus_engine_drain();
+            drained = true;
+        });
+        EXPECT_TRUE(Within(20, [] { return out.load(); }));
+        EXPECT_TRUE(Within(20, [] { return drained || engine_is_waited_for(first, context); }));
+    });
+    leaver.join();
+    const std::vector<std::string> expected = {fake::Line(other, "k0", 7),
+                                               fake::Line(first, "k0", 7)};
+    EXPECT_EQ(driver().journal, expected);
+    EXPECT_EQ(cus_exit_patience_ns(), patience) << "nobody had to give up";
 }
 
 } // namespace

@@ -12,9 +12,25 @@ void hold_gate(void (*meanwhile)(void)) {
     cus_watchdog_release();
 }
 
-void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void)) {
+static struct cus_engine *engine_of(CUstream stream, CUcontext context) {
     struct cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
-    struct cus_engine *engine = cus_streams_peek(&cus_thread_self, ref, context);
+    return cus_streams_peek(&cus_thread_self, ref, context);
+}
+
+bool engine_is_free(CUstream stream, CUcontext context) {
+    struct cus_lock *lock = &engine_of(stream, context)->lock;
+    if (!cus_lock_try(lock))
+        return false;
+    cus_lock_give(lock);
+    return true;
+}
+
+bool engine_is_waited_for(CUstream stream, CUcontext context) {
+    return __atomic_load_n(&engine_of(stream, context)->lock.waiting, __ATOMIC_ACQUIRE) != 0;
+}
+
+void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void)) {
+    struct cus_engine *engine = engine_of(stream, context);
     struct cus_context *of = cus_streams_context(context);
     cus_lock_take(&engine->lock);
     cus_lock_take(&of->lock);

@@ -7,6 +7,9 @@
 void hold_gate(void (*meanwhile)(void));
 // The lock of the stream's engine and that of its context.
 void hold_engine(CUstream stream, CUcontext context, void (*meanwhile)(void));
+// Has nobody the lock of the stream's engine? Does a thread wait for it?
+bool engine_is_free(CUstream stream, CUcontext context);
+bool engine_is_waited_for(CUstream stream, CUcontext context);
 // The registry's: asks for the engine of a stream that it does not know. The driver is asked for
 // the flags of the stream while the lock is held.
 void hold_registry(CUstream stream, CUcontext context);

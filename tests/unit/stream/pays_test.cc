@@ -3,6 +3,7 @@
 #include "shim/base/clock.h"
 #include "tests/text.h"
 #include "tests/unit/stream/pays.h"
+#include "tests/unit/stream/waits.h"
 
 #include <unistd.h>
 
@@ -324,13 +325,6 @@ TEST_F(Pays, TheFirstGraphOfAStepGoesOutWithItsFourthLaunch) {
         }
         Wait();
     }
-}
-
-// Does that thread of this process wait for something?
-bool Waits(int tid) {
-    std::string text = ReadFile("/proc/self/task/" + std::to_string(tid) + "/stat");
-    size_t end = text.rfind(')');
-    return end != std::string::npos && text.compare(end, 3, ") S") == 0;
 }
 
 // Another thread has found the stream awake, and waits for its lock until it is demoted: what it

@@ -42,6 +42,7 @@ class Realtime : public testing::Test {
         if (child == 0) {
             alarm(50);
             cpu_set_t one;
+            sched_getaffinity(0, sizeof all_, &all_);
             CPU_ZERO(&one);
             CPU_SET(sched_getcpu(), &one);
             sched_setaffinity(0, sizeof one, &one);
@@ -60,14 +61,15 @@ class Realtime : public testing::Test {
         EXPECT_EQ(status, 0);
     }
 
-    void Warm() {
+    void Warm(const fake::Settings &more = {}) {
         fake::Reset();
         fake::driver().fail = [](const std::string &call) {
             g_issued += call == "cuLaunchKernel" || call == "cuGraphLaunch";
             return CUDA_SUCCESS;
         };
-        ASSERT_TRUE(
-            fake::StartEngine({{"CUSPLICE_HOLD_US", "2000"}, {"CUSPLICE_SEGMENT_FIRST", "8"}}));
+        fake::Settings settings = {{"CUSPLICE_HOLD_US", "2000"}, {"CUSPLICE_SEGMENT_FIRST", "8"}};
+        settings.insert(settings.end(), more.begin(), more.end());
+        ASSERT_TRUE(fake::StartEngine(settings));
         functions_ = fake::MakeFunctions(kOps);
         Turn();
     }
@@ -107,6 +109,7 @@ class Realtime : public testing::Test {
     }
     uint64_t Counted() { return fake::Counters().fallbacks[CUS_FALLBACK_REALTIME]; }
 
+    cpu_set_t all_;
     CUstream stream_;
     std::vector<CUfunction> functions_;
 };
@@ -188,6 +191,31 @@ TEST_F(Realtime, SegmentThatIsTakenOverIsIssuedFirst) {
             EXPECT_EQ(g_issued, before + 2);
             Become(SCHED_OTHER, 0);
         }).join();
+    });
+}
+
+// It would wait for a thread that is not real-time.
+TEST_F(Realtime, ItsGraphsAreSubmittedByNobodyElse) {
+    if (std::thread::hardware_concurrency() < 2)
+        GTEST_SKIP() << "nothing is submitted where there is one processor";
+    InProcess([&] {
+        fake::EndEngine();
+        sched_setaffinity(0, sizeof all_, &all_);
+        Warm({{"CUSPLICE_SUBMIT_NS", "1"}, {"CUSPLICE_DEMOTE", "no"}});
+        auto submits = [&] {
+            cus_counters before = fake::Counters();
+            Step();
+            EXPECT_EQ(fake::Counters().graph_launches, before.graph_launches + 1);
+            return fake::Counters().submitted != before.submitted;
+        };
+        EXPECT_TRUE(submits());
+        Become(SCHED_FIFO, 50);
+        Wait(); // the kernel is asked once a step
+        EXPECT_FALSE(submits());
+        Become(SCHED_OTHER, 0);
+        Wait();
+        EXPECT_TRUE(submits());
+        fake::EndEngine();
     });
 }
 

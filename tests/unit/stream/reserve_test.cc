@@ -1,13 +1,12 @@
 // Promise: room for graphs is made of graphs as large as those that were wanted, and what was made
 // is what is counted.
 #include "tests/unit/stream/engines.h"
+#include "tests/unit/stream/nodes.h"
 #include "tests/unit/stream/room.h"
 
 #include <set>
 
 namespace {
-
-using fake::driver;
 
 class Reserve : public RoomOfANewContext {
   protected:
@@ -71,6 +70,31 @@ TEST_F(Reserve, AllThatIsMadeIsCountedAndCharged) {
     last_engine_room(&graphs, &nodes);
     EXPECT_EQ(graphs, 100u);
     EXPECT_GT(nodes, 0u);
+}
+
+// A copy to pageable memory waits for its stream, as a wait of the host does.
+TEST_F(Reserve, RoomIsMadeBehindACopyThatWaits) {
+    driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids, void **values,
+                                               CUdeviceptr address) {
+        return address < kPageable ? PointerGetAttributes(n, ids, values, address) : CUDA_SUCCESS;
+    };
+    driver().table.cuCtxGetDevice = [](CUdevice *device) {
+        *device = 0;
+        return CUDA_SUCCESS;
+    };
+    cus_copy copy = {};
+    copy.form = CUS_COPY_DTOH;
+    copy.stream = {stream_, CUS_ABI_LEGACY};
+    copy.dst = kPageable;
+    copy.src = kDevice;
+    copy.bytes = 64;
+    copy.real = (void *)+[](void *, CUdeviceptr, size_t, CUstream) { return CUDA_SUCCESS; };
+    WantRoom();
+    for (int i = 0; i < 2000 && !Built(); i++) {
+        EXPECT_EQ(cus_engine_copy(&copy), CUDA_SUCCESS);
+        usleep(1000);
+    }
+    EXPECT_GT(Built(), 0);
 }
 
 // Whoever waits for that is not told to go on after a few waits, as for a build.

@@ -170,6 +170,20 @@ TEST_F(Resting, StepsEndUnseen) {
     EXPECT_EQ(Counters().steps, steps + 1);
 }
 
+// Nor does one that had begun.
+TEST_F(Resting, AStepThatHasBegunEndsBehindIt) {
+    LearnAndPay();
+    Sync();
+    uint64_t steps = Counters().steps;
+    Home(9); // nothing is deferred
+    ASSERT_TRUE(cus_rest_begin());
+    Sync();
+    EXPECT_EQ(Counters().steps, steps);
+    cus_rest_end();
+    Sync();
+    EXPECT_EQ(Counters().steps, steps + 1);
+}
+
 // Work on a stream without an engine, of which room must know (G5).
 TEST_F(Resting, UntrackedWorkIsNoted) {
     Home(0);

@@ -11,6 +11,7 @@ namespace {
 
 class SubmittedFails : public Submitted, public testing::WithParamInterface<const char *> {
   protected:
+    static void SetUpTestSuite() { Start({{"CUSPLICE_EAGER", "eager_*"}}); }
     // Of all kernels, once their segments are gone.
     static uint64_t Tallied() {
         unsigned at = 0;
@@ -41,6 +42,7 @@ TEST_P(SubmittedFails, ItGoesOutOpByOp) {
     Sync();
     ExpectAllOut();
     ExpectCounted();
+    EXPECT_EQ(Counters().submitted, before_.submitted) << "it counts as none";
     ExpectRight();
 }
 
@@ -60,13 +62,47 @@ TEST_P(SubmittedFails, ItGoesOutInFrontOfWhatIsDeferredThen) {
 
 TEST_P(SubmittedFails, ItGoesOutInFrontOfAnotherOp) {
     StopAt(GetParam(), true);
-    ASSERT_GT(UntilSubmitted(), 0);
+    int n = UntilSubmitted();
+    ASSERT_GT(n, 0);
     OpenSoon();
     LaunchOther(stream_);
     ExpectAllOut();
     Sync();
     ExpectCounted();
     ExpectRight();
+    EXPECT_EQ(Counters().eager_by[CUS_EAGER_UNSUPPORTED],
+              before_.eager_by[CUS_EAGER_UNSUPPORTED] + n)
+        << "the segment goes out in a graph when it comes again";
+}
+
+// The step has ended by the time at which that is known. Half of each step was in a graph.
+TEST_P(SubmittedFails, TheNextStepIsNotTakenForOneInGraphs) {
+    enum { STEP = 4 }; // ops: one segment
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    CUfunction eager = fake::MakeFunction("eager_one");
+    auto alone = [&] {
+        for (int i = 0; i < STEP; i++)
+            ASSERT_EQ(fake::Launch(stream_, eager, 1), CUDA_SUCCESS);
+    };
+    for (int i = 0; i < 8; i++) {
+        alone();
+        Ops(0, STEP);
+        Sync();
+    }
+    StopAt(GetParam(), true);
+    uint64_t submitted = Counters().submitted;
+    alone();
+    Ops(0, STEP);
+    ASSERT_EQ(Counters().submitted, submitted + 1);
+    while (!met_)
+        usleep(100);
+    StepEnd();
+    Open();
+    alone();
+    alone();
+    EXPECT_EQ(Counters().submitted, submitted) << "it is known now";
+    Sync();
+    EXPECT_EQ(last_engine_covered(), 0u);
 }
 
 // The segment begins again before it is known that it failed: what is deferred of it is not lost.
@@ -142,18 +178,9 @@ TEST_P(SubmittedFails, WhatFailsThenIsHeardOfLater) {
 TEST_P(SubmittedFails, WhereItsContextIsDeadItIsLost) {
     StopAt(GetParam(), true);
     ASSERT_GT(UntilSubmitted(), 0);
-    auto current = driver().table.cuCtxGetCurrent;
-    auto push = driver().table.cuCtxPushCurrent_v2;
-    driver().table.cuCtxGetCurrent = [](CUcontext *context) {
-        *context = nullptr;
-        return CUDA_SUCCESS;
-    };
-    driver().table.cuCtxPushCurrent_v2 = [](CUcontext) { return CUDA_ERROR_CONTEXT_IS_DESTROYED; };
     OpenSoon();
-    cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+    LoseContext([] { cus_engine_flush(CUS_SCOPE_P, nullptr, 0); });
     Join();
-    driver().table.cuCtxGetCurrent = current;
-    driver().table.cuCtxPushCurrent_v2 = push;
     EXPECT_TRUE(driver().journal.empty());
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     EXPECT_EQ(cus_engine_take_error(&ref, 7), CUDA_ERROR_CONTEXT_IS_DESTROYED);

@@ -16,7 +16,9 @@ std::string FreeLine(uint64_t address) {
 
 class SubmittedFrees : public Submitted {
   protected:
+    static void SetUpTestSuite() {} // each test has an engine
     void SetUp() override {
+        Start({});
         Submitted::SetUp();
         if (IsSkipped())
             return;
@@ -47,14 +49,14 @@ class SubmittedFrees : public Submitted {
     }
 
     // Memory that the program has.
-    uint64_t Alloc() {
+    uint64_t Alloc(uint64_t bytes = 512) {
         cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
         uint64_t reused = 0;
-        cus_alloc how = cus_engine_alloc_begins(&ref, nullptr, 512, &reused);
+        cus_alloc how = cus_engine_alloc_begins(&ref, nullptr, bytes, &reused);
         if (how == CUS_ALLOC_REUSED)
             return reused;
         address_ += 0x1000;
-        cus_engine_alloc_made(&ref, nullptr, address_, 512);
+        cus_engine_alloc_made(&ref, nullptr, address_, bytes);
         return address_;
     }
     uint64_t address_ = 0x100000;
@@ -83,6 +85,26 @@ TEST_F(SubmittedFrees, AreMadeBehindTheSegmentOnceEach) {
     }
     EXPECT_EQ(freed, 8u);
     EXPECT_GT(Counters().submitted, submitted);
+}
+
+// No more than 40 MiB may be deferred in this pool.
+TEST_F(SubmittedFrees, WhatADeadContextTookAlongIsNotDeferredAnyMore) {
+    const uint64_t bytes = 30 << 20;
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    uint64_t memory = Alloc(bytes);
+    Ops(0, 1);
+    ASSERT_EQ(cus_engine_free(&ref, memory), CUS_FREE_DEFERRED);
+    LoseContext([] { cus_engine_flush(CUS_SCOPE_P, nullptr, 0); });
+    EXPECT_EQ(cus_engine_take_error(&ref, 7), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    for (int step = 0; step < 4; step++) {
+        Ops(0, kOps);
+        Sync();
+    }
+    memory = Alloc(bytes);
+    Ops(0, 1);
+    EXPECT_EQ(cus_engine_free(&ref, memory), CUS_FREE_DEFERRED);
+    Sync();
+    EXPECT_EQ(driver().journal.back(), FreeLine(memory));
 }
 
 } // namespace

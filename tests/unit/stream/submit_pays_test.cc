@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <thread>
+#include <vector>
 
 extern "C" {
 #include "shim/stream/submit.h"
@@ -127,6 +129,26 @@ TEST_F(Pays, AGainMakesUpForWhatWasBefore) {
     EXPECT_EQ(handed_.backoffs, 0u);
     EXPECT_LE(handed_.credit_ns, 1015000) << "but no gain is kept for ever";
     EXPECT_EQ(Play(&handed_, 1 << 10, 20000, 15000).before, 0);
+}
+
+class Measured : public fake::EngineTest {};
+
+TEST_F(Measured, TheProgramsThreadLaunchesSomeGraphsFirst) {
+    if (std::thread::hardware_concurrency() < 2)
+        GTEST_SKIP() << "nothing is submitted where there is one processor";
+    fake::Reset();
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SUBMIT_NS", "1"}}));
+    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    std::vector<CUfunction> functions = fake::MakeFunctions(4);
+    cus_counters now = {};
+    for (int step = 0; step < 100 && !now.submitted; step++) {
+        for (CUfunction f : functions)
+            ASSERT_EQ(fake::Launch(stream, f, step), CUDA_SUCCESS);
+        now = fake::Counters();
+        fake::Sync(stream);
+    }
+    EXPECT_EQ(now.submitted, 1u);
+    EXPECT_GE(now.graph_launches - now.built, 4u + now.submitted);
 }
 
 class Wait : public fake::EngineTest {};

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -116,6 +117,21 @@ class Submitted : public fake::EngineTest {
             }
         }
         return 0;
+    }
+    // The context is dead meanwhile, and no other one is current.
+    static void LoseContext(const std::function<void()> &meanwhile) {
+        auto current = driver().table.cuCtxGetCurrent;
+        auto push = driver().table.cuCtxPushCurrent_v2;
+        driver().table.cuCtxGetCurrent = [](CUcontext *context) {
+            *context = nullptr;
+            return CUDA_SUCCESS;
+        };
+        driver().table.cuCtxPushCurrent_v2 = [](CUcontext) {
+            return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        };
+        meanwhile();
+        driver().table.cuCtxGetCurrent = current;
+        driver().table.cuCtxPushCurrent_v2 = push;
     }
     static uint64_t Reshaped(int i) {
         return cus_tally_of(("k" + std::to_string(i)).c_str(), true)->reshaped;

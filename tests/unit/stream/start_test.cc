@@ -1,0 +1,100 @@
+// Promise: an engine says at its start what its driver lacks. It learns what its settings ask for,
+// and answers for the whole process.
+#include "tests/text.h"
+#include "tests/unit/stream/program.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include "shim/api/api.h"
+#include "shim/base/mem.h"
+}
+
+namespace {
+
+using fake::driver;
+
+class Started : public fake::EngineTest {
+  protected:
+    void SetUp() override { fake::Reset(); }
+    void TearDown() override { fake::EndEngine(); }
+
+    // What an engine with the driver as it is now logs when it starts.
+    static std::string Said() {
+        std::string path = testing::TempDir() + "start.log";
+        unlink(path.c_str());
+        fake::StartEngine({{"CUSPLICE_LOG_FILE", path}, {"CUSPLICE_LOG", "warn"}});
+        fake::EndEngine();
+        return ReadFile(path);
+    }
+    // Steps of launches where no graph is built; `rules` is more of the configuration.
+    static void Eager(const std::string &rules) {
+        std::string path = testing::TempDir() + "start.conf";
+        std::ofstream(path) << "mode = eager\n" << rules;
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_CONFIG", path}}));
+        CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        std::vector<CUfunction> functions = fake::MakeFunctions(4);
+        for (int step = 0; step < 8; step++) {
+            for (CUfunction f : functions)
+                ASSERT_EQ(fake::Launch(stream, f, 1, 2), CUDA_SUCCESS);
+            fake::Sync(stream);
+        }
+    }
+    static uint64_t Nodes() {
+        static cus_report report;
+        cus_counters counters = fake::Counters();
+        cus_engine_report(&report, &counters, cus_api_name);
+        return report.nodes;
+    }
+};
+
+const char *const kLacks = "lacks functions";
+
+TEST_F(Started, ADriverThatHasEverythingIsNotBlamed) {
+    EXPECT_EQ(Said().find(kLacks), std::string::npos);
+}
+
+TEST_F(Started, ADriverWithoutWhatIsNeededIsBlamed) {
+    driver().table.cuStreamGetFlags = nullptr;
+    EXPECT_NE(Said().find(kLacks), std::string::npos);
+}
+
+TEST_F(Started, ADriverWithoutWhatGraphsNeedIsBlamed) {
+    driver().table.cuGraphKernelNodeGetParams_v2 = nullptr;
+    EXPECT_NE(Said().find(kLacks), std::string::npos);
+}
+
+TEST_F(Started, WithoutGraphsNothingIsLearned) {
+    Eager("");
+    EXPECT_EQ(Nodes(), 0u);
+}
+
+TEST_F(Started, WithoutGraphsTheStepsOfRulesAreCounted) {
+    Eager("[step one]\nmarker = k1\n");
+    cus_stats_step steps[CUS_STATS_STEPS];
+    char list[512];
+    cus_engine_segment_list(list, sizeof list);
+    ASSERT_EQ(cus_engine_steps(steps), 1u);
+    EXPECT_GE(steps[0].steps, 6u);
+}
+
+TEST_F(Started, MemoryThatRanOutIsCounted) {
+    ASSERT_TRUE(fake::StartEngine({}));
+    uint64_t before = fake::Counters().fallbacks[CUS_FALLBACK_NO_MEMORY];
+    EXPECT_EQ(cus_mem_alloc(SIZE_MAX / 2), nullptr);
+    EXPECT_EQ(fake::Counters().fallbacks[CUS_FALLBACK_NO_MEMORY], before + 1);
+}
+
+TEST_F(Started, WhereNothingWasLaunchedTheListIsEmpty) {
+    ASSERT_TRUE(fake::StartEngine({}));
+    char text[8] = "";
+    EXPECT_FALSE(cus_engine_segment_list(text, sizeof text));
+    EXPECT_STREQ(text, "[]");
+}
+
+} // namespace

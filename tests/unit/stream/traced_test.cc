@@ -1,0 +1,119 @@
+// Promise: a trace says of each kind of op, each stream and each graph launch what it is, and says
+// it once.
+#include "tests/unit/stream/program.h"
+#include "tests/unit/trace/opened.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include "shim/trace/record.h"
+}
+
+namespace {
+
+using fake::driver;
+
+class Traced : public fake::ProgramTest {
+  protected:
+    void SetUp() override {}
+    void TearDown() override {}
+    // In a process of its own: a process records once.
+    Trace Record(const std::function<void()> &program) {
+        std::string path = testing::TempDir() + "traced" + std::to_string(getpid()) + ".cst";
+        pid_t child = fork();
+        if (child == 0) {
+            fake::Reset();
+            EXPECT_TRUE(fake::StartEngine(
+                {{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}}));
+            ProgramTest::SetUp();
+            EXPECT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
+            program();
+            cus_record_end();
+            _exit(HasFailure());
+        }
+        int status = 1;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+        Trace trace = OpenGood(path);
+        unlink(path.c_str());
+        return trace;
+    }
+    template <typename Event> static std::vector<const Event *> All(const Trace &trace, int type) {
+        std::vector<const Event *> all;
+        for (size_t i = 0; i < trace->n_events; i++)
+            if (trace->events[i]->type == type)
+                all.push_back(reinterpret_cast<const Event *>(trace->events[i]));
+        return all;
+    }
+    void LaunchAs(int i, cus_launch_form form) {
+        fake::Call call(stream_, functions_[i], 100 + i);
+        call.launch.form = form;
+        EXPECT_EQ(cus_engine_launch(&call.launch), CUDA_SUCCESS);
+    }
+};
+
+TEST_F(Traced, AKindSaysWhetherANodeMayStandForIt) {
+    Trace trace = Record([this] {
+        cus_engine_taint(functions_[1]);
+        for (int step = 0; step < 3; step++) {
+            Launch(0);
+            Launch(1);
+            LaunchAs(2, CUS_LAUNCH_COOPERATIVE);
+            Sync();
+        }
+    });
+    ASSERT_TRUE(trace);
+    std::map<std::string, uint32_t> flags;
+    for (uint32_t i = 0; i < trace->n_kinds; i++)
+        if (trace->kinds[i] && !(trace->kinds[i]->flags & CST_KIND_OPAQUE))
+            flags[cst_string(trace.get(), trace->kinds[i]->name)] = trace->kinds[i]->flags;
+    const std::map<std::string, uint32_t> expected = {
+        {"k0", 0}, {"k1", CST_KIND_NO_NODE}, {"k2", CST_KIND_COOPERATIVE}};
+    EXPECT_EQ(flags, expected);
+}
+
+// The graphs of other shapes cannot be built, so those that are there are patched.
+TEST_F(Traced, ALaunchSaysWhatWasDoneWithItsGraph) {
+    Trace trace = Record([this] {
+        Steps(4);
+        driver().fail = [](const std::string &name) {
+            return name == "cuGraphInstantiateWithFlags" ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        };
+        Step(0, 2);
+    });
+    ASSERT_TRUE(trace);
+    std::vector<int> choices;
+    for (const cst_launch *launch : All<cst_launch>(trace, CST_LAUNCH))
+        choices.push_back(launch->head.flags);
+    const std::vector<int> expected = {CST_BUILT, CST_BUILT,   CST_BUILT,   CST_EXACT,  CST_EXACT,
+                                       CST_EXACT, CST_PATCHED, CST_PATCHED, CST_PATCHED};
+    EXPECT_EQ(choices, expected);
+}
+
+// Nothing is deferred there, so that no object keeps its number.
+TEST_F(Traced, AStreamWithoutOpsHasOneNumber) {
+    Trace trace = Record([] {
+        CUstream streams[] = {fake::MakeStream(0), fake::MakeStream(0)};
+        for (int i = 0; i < 8; i++) {
+            cus_stream_ref ref = {streams[i % 2], CUS_ABI_LEGACY};
+            cus_engine_flush(CUS_SCOPE_S, &ref, CUS_CAUSE_APP);
+        }
+    });
+    ASSERT_TRUE(trace);
+    std::set<uint32_t> numbers;
+    auto calls = All<cst_call>(trace, CST_CALL);
+    for (const cst_call *call : calls)
+        numbers.insert(call->stream);
+    EXPECT_EQ(calls.size(), 8u);
+    EXPECT_EQ(numbers.size(), 2u);
+}
+
+} // namespace
