@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "shim/api/api.h"
+#include "shim/stats/gpus.h"
 }
 
 namespace {
@@ -98,6 +99,39 @@ TEST_F(Contexts, ObjectsAreCleared) {
     EXPECT_EQ(context_object(Nth(1)), object);
     EXPECT_FALSE(context_notes(Nth(1)));
     EXPECT_TRUE(Destroy(Nth(1)));
+}
+
+TEST_F(Contexts, RoomOfOneThatEndedIsNotTheNextOnes) {
+    last_engine_set_room(100, 10000);
+    cus_engine_context_ended(contexts_.back());
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    fake::Of(stream_)->busy = true;
+    EXPECT_FALSE(Builds());
+    fake::Of(stream_)->busy = false;
+    EXPECT_TRUE(Builds());
+}
+
+// The first stream of a context on which ops are deferred shows which GPU the process uses.
+TEST_F(Contexts, GpuIsNotedWhereTheDriverNamesIt) {
+    static CUresult answer;
+    uint32_t gpus[CUS_GPUS];
+    driver().table.cuCtxGetDevice = [](CUdevice *device) {
+        *device = 4;
+        return answer;
+    };
+    driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute, CUdevice device) {
+        *value = device;
+        return CUDA_SUCCESS;
+    };
+    cus_gpus_drop();
+    for (bool named : {false, true}) {
+        answer = named ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+        In(Nth(named),
+           [&] { fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions_[1], 1, 1); });
+        EXPECT_EQ(cus_gpus(gpus), named ? 1u : 0u);
+        EXPECT_TRUE(Destroy(Nth(named)));
+    }
+    EXPECT_EQ(gpus[0], cus_gpu_of(4, 4, 4));
 }
 
 TEST_F(Contexts, OneThatWasNotSeenIsNotKnown) {

@@ -63,6 +63,18 @@ TEST_F(EngineWithAnEagerRule, CutsAndKeepsOrder) {
     EXPECT_EQ(text, list);
     EXPECT_FALSE(cus_engine_segment_list(text, list.size())) << "with its end it is longer";
     EXPECT_STREQ(text, "[]");
+    cus_counters before = Counters();
+    Launch(functions_[0], 0, 0);
+    Launch(functions_[1], 1, 0);
+    EXPECT_EQ(Counters().breaks[CUS_BREAK_RULE], before.breaks[CUS_BREAK_RULE]);
+    EXPECT_EQ(Counters().runs, before.runs);
+    Launch(eager, 9, 5);
+    EXPECT_EQ(Counters().breaks[CUS_BREAK_RULE], before.breaks[CUS_BREAK_RULE] + 2);
+    EXPECT_EQ(Counters().runs, before.runs + 2) << "what was deferred, and the kernel";
+    Launch(eager, 9, 6);
+    EXPECT_EQ(Counters().breaks[CUS_BREAK_RULE], before.breaks[CUS_BREAK_RULE] + 3);
+    EXPECT_EQ(Counters().runs, before.runs + 3);
+    Sync();
 }
 
 TEST_F(Engine, OpOnAnotherStreamIssuesWhatThisThreadDeferred) {

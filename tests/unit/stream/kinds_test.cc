@@ -66,6 +66,15 @@ TEST_F(Kinds, AllAttributesCount) {
     EXPECT_NE(Of({Attribute(kCarveout, 50), Attribute(kDomain, 0)}, 1), kind);
 }
 
+// It is the function's, so the kinds that come later have it as well.
+TEST_F(Kinds, ALimitHoldsForAllLaunchesOfAFunction) {
+    const cus_kind *one = Of({}), *before = Of({Attribute(kDomain, 0)});
+    kinds_read_limit(context_, one);
+    EXPECT_EQ(one->shared_end, 1001u);
+    EXPECT_EQ(before->shared_end, 1001u);
+    EXPECT_EQ(Of({Attribute(kDomain, 1)})->shared_end, 1001u);
+}
+
 TEST_F(Kinds, NoLimitIsKnownOfALaunchWithAClusterOrOfAWholeGrid) {
     EXPECT_NE(Of({})->threads_max, 0u);
     EXPECT_NE(Of({Attribute(kCarveout, 50)})->threads_max, 0u);

@@ -108,6 +108,37 @@ TEST_F(Reserve, OthersKnowThatRoomIsMade) {
     EXPECT_FALSE(room_has_priority()) << "it is over";
 }
 
+// What is dropped may still run; its room is free once that has ended, and not before.
+TEST_F(Reserve, RoomOfDroppedGraphsIsFreeOnceTheyHaveEnded) {
+    uint32_t graphs, nodes;
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    Launch(0);
+    Sync();
+    static uint32_t made;
+    made = 0;
+    driver().building = [](unsigned n) { made += n; };
+    Steps(6);
+    int built = Built();
+    ASSERT_GT(built, 0);
+    last_engine_set_room(100, 10000);
+    cus_engine_function_changed(nullptr);
+    EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS); // the host has waited
+    last_engine_room(&graphs, &nodes);
+    EXPECT_EQ(nodes, 10000u + made);
+    EXPECT_EQ(graphs, 100u + (unsigned)built);
+
+    Steps(6);
+    built = Built();
+    fake::Of(stream_)->busy = true;
+    cus_engine_function_changed(nullptr);
+    last_engine_set_room(0, 0);
+    Steps(6);
+    EXPECT_EQ(Built(), built);
+    fake::Of(stream_)->busy = false;
+    Steps(6);
+    EXPECT_GT(Built(), built);
+}
+
 TEST_F(Reserve, NoneIsLeftWhereContextsMayHaveGone) {
     uint32_t graphs, nodes;
     Launch(0);

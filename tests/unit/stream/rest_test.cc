@@ -417,6 +417,7 @@ TEST_F(Pace, AProgramThatGraphsHelpIsNotTimed) {
     LearnSteps();
     EXPECT_EQ(Share(30, 100000, 100000, [&] { WholeStep(); }), 0);
     EXPECT_GT(fake::Counters().in_graphs, 1000u);
+    EXPECT_GT(Share(8, 950000, kMs, Nothing), 0.4) << "no trial was in vain";
 }
 
 // Its graphs save little beside what it does else; and one that can have none.
