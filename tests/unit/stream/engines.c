@@ -61,6 +61,10 @@ void last_engine_account(uint64_t *ops, uint64_t *in_graphs) {
     *in_graphs = account.in_graphs;
 }
 
+void last_engine_is_waited_for(void) {
+    cus_process.engines[cus_process.n_engines - 2]->waited_for = last_engine();
+}
+
 int64_t last_engine_credit(void) {
     return last_engine()->demotion.credit;
 }

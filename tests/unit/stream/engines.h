@@ -31,6 +31,8 @@ uint32_t last_engine_launched(void);
 /* Ops, and ops in graphs, of that account. */
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs);
 
+/* The stream that was made before it waits for it. */
+void last_engine_is_waited_for(void);
 /* In ns, what its account may lose before it is let pass. */
 int64_t last_engine_credit(void);
 /* It was let pass so many times before, and never paid meanwhile. */

@@ -201,7 +201,9 @@ TEST_F(Realtime, ItsGraphsAreSubmittedByNobodyElse) {
     InProcess([&] {
         fake::EndEngine();
         sched_setaffinity(0, sizeof all_, &all_);
-        Warm({{"CUSPLICE_SUBMIT_NS", "1"}, {"CUSPLICE_DEMOTE", "no"}});
+        Warm({{"CUSPLICE_HOLD_US", "1000000"},
+              {"CUSPLICE_SUBMIT_NS", "1"},
+              {"CUSPLICE_DEMOTE", "no"}});
         auto submits = [&] {
             cus_counters before = fake::Counters();
             Step();

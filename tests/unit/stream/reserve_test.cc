@@ -90,10 +90,7 @@ TEST_F(Reserve, RoomIsMadeBehindACopyThatWaits) {
     copy.bytes = 64;
     copy.real = (void *)+[](void *, CUdeviceptr, size_t, CUstream) { return CUDA_SUCCESS; };
     WantRoom();
-    for (int i = 0; i < 2000 && !Built(); i++) {
-        EXPECT_EQ(cus_engine_copy(&copy), CUDA_SUCCESS);
-        usleep(1000);
-    }
+    WaitUntil([] { return Built() > 0; }, [&] { return cus_engine_copy(&copy); });
     EXPECT_GT(Built(), 0);
 }
 

@@ -40,8 +40,12 @@ class Room : public Adverse {
     // The host has waited for the stream, now and again.
     template <typename Done> void WaitUntil(Done done) {
         cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        WaitUntil(done, [&] { return cus_engine_take_error(&ref, 0); });
+    }
+    // The same by a call that waits.
+    template <typename Done, typename Wait> static void WaitUntil(Done done, Wait wait) {
         for (int i = 0; i < 2000 && !done(); i++) {
-            EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+            EXPECT_EQ(wait(), CUDA_SUCCESS);
             usleep(1000);
         }
     }

@@ -25,12 +25,18 @@ class SubmittedAtExit : public Submitted {};
 // op is out.
 TEST_F(SubmittedAtExit, WhatIsDeferredGoesOut) {
     static std::function<void()> program;
+    static std::atomic<int> leaver;
+    static std::atomic<bool> out;
+    static decltype(driver().table.cuLaunchKernel) real;
     const uint64_t patience = cus_exit_patience_ns();
-    std::atomic<int> leaver{0};
-    std::atomic<bool> out{false}, drained{false};
-    driver().fail = [&](const std::string &name) {
-        out = out || (name == "cuLaunchKernel" && leaver == gettid());
-        return Meet(name);
+    std::atomic<bool> drained{false};
+    leaver = 0;
+    out = false;
+    real = driver().table.cuLaunchKernel;
+    driver().table.cuLaunchKernel = [](auto... arguments) {
+        CUresult result = real(arguments...);
+        out = out || leaver == gettid();
+        return result;
     };
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     std::vector<CUfunction> functions = fake::MakeFunctions(kOps);
@@ -52,7 +58,7 @@ TEST_F(SubmittedAtExit, WhatIsDeferredGoesOut) {
             cus_engine_drain();
             drained = true;
         });
-        EXPECT_TRUE(Within(20, [&] { return out.load(); }));
+        EXPECT_TRUE(Within(20, [] { return out.load(); }));
         EXPECT_TRUE(Within(20, [&] { return drained || Waits(leaver); }));
         Open();
     };
