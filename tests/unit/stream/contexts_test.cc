@@ -163,6 +163,19 @@ TEST_F(Contexts, AThreadAsksItsOwnStreamAndThoseWithHandles) {
     });
 }
 
+// A record or a wait is none, nor is a call that ends the stream.
+TEST_F(Contexts, CallsThatBeginWorkOnAStreamThatIsLeftAloneAreNoted) {
+    LeaveOthersAlone();
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    uint32_t used = untracked_used();
+    for (unsigned row : {CUS_ROW_cuEventRecord, CUS_ROW_cuStreamWaitEvent, CUS_ROW_cuStreamDestroy})
+        cus_engine_flush(CUS_SCOPE_S, &ref, row);
+    EXPECT_EQ(untracked_used(), used);
+    cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuMemcpyPeerAsync);
+    EXPECT_EQ(untracked_used(), used + 1);
+}
+
 // Behind a wait for the context only what began since is in the way, and that can be asked.
 TEST_F(Contexts, WorkBehindAWaitDoesNotKeepOlderWorkInTheWay) {
     In(contexts_.back(), [&] {
