@@ -6,12 +6,10 @@
 
 /* An object serves the next stream where its own has gone. */
 static struct cus_engine *last_engine(void) {
-    struct cus_engine *last = cus_process.engines[cus_process.n_engines - 1];
-    for (uint32_t i = 0; i < cus_process.n_engines; i++) {
-        struct cus_engine *engine = cus_process.engines[i];
-        if (!engine->closed && (last->closed || engine->id > last->id))
-            last = engine;
-    }
+    struct cus_engine *last = cus_process.engines[0];
+    for (uint32_t i = 1; i < cus_process.n_engines; i++)
+        if (cus_process.engines[i]->id > last->id)
+            last = cus_process.engines[i];
     return last;
 }
 
