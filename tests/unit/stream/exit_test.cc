@@ -22,7 +22,10 @@ extern "C" uint64_t cus_exit_patience_ns(void); // of shim/stream/access.h, whic
 
 std::atomic<bool> asleep, open_gate, drained;
 
-class Exit : public fake::EngineTest {};
+class Exit : public testing::Test {
+  protected:
+    void TearDown() override { fake::EndEngine(); }
+};
 
 TEST_F(Exit, DoesNotWaitForAThreadThatSleepsInTheDriver) {
     fake::Reset();
