@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/unit/stream/submitted.h"
+#include "tests/unit/stream/waits.h"
 
 namespace {
 
@@ -58,6 +59,19 @@ TEST_F(Submitted, ASynchronisationWaitsForIt) {
     StopAt("cuGraphExecKernelNodeSetParams_v2", false);
     ASSERT_GT(UntilSubmitted(), 0);
     OpenSoon();
+    Sync();
+    ExpectAllOut();
+    ExpectRight();
+}
+
+// It does not keep a processor busy for as long as the launch takes.
+TEST_F(Submitted, WhoWaitsForLongSleeps) {
+    StopAt("cuGraphLaunch", false);
+    ASSERT_GT(UntilSubmitted(), 0);
+    opener_ = std::thread([this, waits = gettid()] {
+        EXPECT_TRUE(Within(20, [waits] { return Waits(waits); }));
+        Open();
+    });
     Sync();
     ExpectAllOut();
     ExpectRight();
