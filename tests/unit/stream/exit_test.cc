@@ -29,6 +29,7 @@ class Exit : public testing::Test {
 
 TEST_F(Exit, DoesNotWaitForAThreadThatSleepsInTheDriver) {
     fake::Reset();
+    asleep = open_gate = drained = false;
     ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_LOG", "error"}}));
     const uint64_t patience = cus_exit_patience_ns();
     std::vector<CUfunction> functions = fake::MakeFunctions(8);

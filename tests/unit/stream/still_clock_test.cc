@@ -33,7 +33,9 @@ TEST_F(StillClock, RoomIsNotWaitedForWithoutEnd) {
 
 // Steps that take 1 ms, and 0.6 ms with graphs, behind three of one op each. The report has what
 // the clock says, and knows the program's steps from those that set it up.
-TEST_F(StillClock, TheReportHasTheLearningCurve) {
+class LearningCurve : public StillClock {};
+
+TEST_F(LearningCurve, IsInTheReport) {
     const uint64_t kPlain = 1000000, kLate = 600000;
     for (int i = 0; i < 3; i++) {
         cus_virtual.ns += 50000;
@@ -73,7 +75,9 @@ TEST_F(StillClock, TheReportHasTheLearningCurve) {
 }
 
 // A step that is longer than all before it together begins the count.
-TEST_F(StillClock, LongSetUpIsNotTheCurve) {
+class LearningCurveBehindALongSetUp : public StillClock {};
+
+TEST_F(LearningCurveBehindALongSetUp, HasNoneOfItsSteps) {
     for (int i = 0; i < 1000; i++) {
         cus_virtual.ns += 5000;
         Launch(0);
