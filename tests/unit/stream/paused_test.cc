@@ -1,5 +1,6 @@
 // Promise: the watchdog learns nothing from a thread that had no processor, nor where it came too
-// late itself. It learns from one that sleeps, polls or computes. The test says what the kernel
+// late itself, unless that comes at one place again and again. It learns from one that sleeps,
+// polls or computes. The test says what the kernel
 // would: the time, what each thread has run, and whether the thread could run.
 #include "shim/base/clock.h"
 #include "tests/unit/stream/program.h"
@@ -115,6 +116,13 @@ class Paused : public testing::Test {
 TEST_F(Paused, HasNoProcessor) {
     Steps(0);
     EXPECT_FALSE(Learned());
+}
+
+// One that polls where processors are few: in each step it waits for one at the same place.
+TEST_F(Paused, HasNoProcessorAtOnePlaceAgainAndAgain) {
+    Steps(0);
+    Step([&] { Look(LOOK, 0); });
+    EXPECT_TRUE(Learned());
 }
 
 TEST_F(Paused, HasLessThanHalfOfAProcessor) {
