@@ -183,7 +183,7 @@ class Pauses : public Lately {
 
 TEST_F(Pauses, OfChanceAreNoBoundary) {
     Steps(10, INT_MAX);
-    Steps(1000, 10);
+    Steps(1000, 9);
     EXPECT_EQ(Boundary(2), CUS_BOUNDARY_NONE);
     Steps(40, INT_MAX);
     Steps(3, 1);

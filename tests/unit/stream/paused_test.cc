@@ -1,7 +1,7 @@
 // Promise: the watchdog learns nothing from a thread that had no processor, nor where it came too
 // late itself, unless that comes at one place again and again. It learns from one that sleeps,
-// polls or computes. The test says what the kernel
-// would: the time, what each thread has run, and whether the thread could run.
+// polls or computes. The test says what the kernel would: the time, what each thread has run, and
+// whether the thread could run.
 #include "shim/base/clock.h"
 #include "tests/unit/stream/program.h"
 
