@@ -5,6 +5,7 @@
 #include "tests/unit/stream/adverse.h"
 #include "tests/unit/stream/engines.h"
 
+#include <algorithm>
 #include <thread>
 
 namespace {
@@ -62,6 +63,34 @@ TEST_F(Adverse, LayoutThatCannotBeReadIsNotNoLayout) {
 }
 
 // Its kinds are freed, and a context that is lost then must not be told of them.
+// It may have been destroyed since.
+TEST_F(Adverse, AStreamWhoseCaptureEndedIsAskedNoMore) {
+    static std::vector<CUstream> asked;
+    CUstream ends = fake::MakeStream(CU_STREAM_NON_BLOCKING),
+             goes_on = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(4);
+    for (CUstream stream : {ends, goes_on}) {
+        cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+        fake::Of(stream)->program_captures = true;
+        cus_engine_capture_began(&ref);
+    }
+    fake::Of(ends)->program_captures = false;
+    static decltype(driver().table.cuStreamIsCapturing) real;
+    real = driver().table.cuStreamIsCapturing;
+    driver().table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus *status) {
+        asked.push_back(stream);
+        return real(stream, status);
+    };
+    for (bool first : {true, false}) {
+        asked.clear();
+        Launch(0);
+        EXPECT_EQ(std::count(asked.begin(), asked.end(), ends), first);
+        EXPECT_EQ(std::count(asked.begin(), asked.end(), goes_on), 1);
+        EXPECT_EQ(std::count(asked.begin(), asked.end(), nullptr), 0);
+    }
+    fake::Of(goes_on)->program_captures = false;
+}
+
 // An engine of its own, so that its stream is the newest one.
 class AdverseCode : public Adverse {};
 

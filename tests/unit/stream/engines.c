@@ -93,6 +93,10 @@ void last_engine_room(uint32_t *graphs, uint32_t *nodes) {
     *nodes = room->nodes;
 }
 
+uint64_t last_engine_graph_bytes(void) {
+    return last_engine()->graph_bytes;
+}
+
 void last_engine_set_room(uint32_t graphs, uint32_t nodes) {
     struct cus_room *room = &last_engine()->context->room;
     room->graphs = graphs;

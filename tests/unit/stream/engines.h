@@ -48,6 +48,8 @@ void last_engine_room(uint32_t *graphs, uint32_t *nodes);
 void last_engine_set_room(uint32_t graphs, uint32_t nodes);
 /* Nodes that its account is charged for. */
 uint64_t last_engine_charged(void);
+/* Bytes of the graphs that its stream has. */
+uint64_t last_engine_graph_bytes(void);
 /* Do others wait now while room is made? */
 bool room_has_priority(void);
 

@@ -118,7 +118,9 @@ TEST_F(Reserve, RoomOfDroppedGraphsIsFreeOnceTheyHaveEnded) {
     int built = Built();
     ASSERT_GT(built, 0);
     last_engine_set_room(100, 10000);
+    EXPECT_GT(last_engine_graph_bytes(), 0u);
     cus_engine_function_changed(nullptr);
+    EXPECT_EQ(last_engine_graph_bytes(), 0u);
     EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS); // the host has waited
     last_engine_room(&graphs, &nodes);
     EXPECT_EQ(nodes, 10000u + made);
@@ -134,6 +136,20 @@ TEST_F(Reserve, RoomOfDroppedGraphsIsFreeOnceTheyHaveEnded) {
     fake::Of(stream_)->busy = false;
     Steps(6);
     EXPECT_GT(Built(), built);
+}
+
+// An engine of its own: it defers nothing any more.
+class ReserveOff : public Reserve {};
+
+TEST_F(ReserveOff, NoneIsMadeOnceNothingIsDeferred) {
+    WantRoom();
+    cus_engine_defer_off("a test says so");
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    for (int i = 0; i < 100; i++) {
+        EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+        usleep(1000);
+    }
+    EXPECT_EQ(Built(), 0);
 }
 
 TEST_F(Reserve, NoneIsLeftWhereContextsMayHaveGone) {

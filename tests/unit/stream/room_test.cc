@@ -224,7 +224,9 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
     EXPECT_FALSE(cus_engine_give_memory_back(2 << 20));
     EXPECT_EQ(driver().calls["cuGraphExecDestroy"], 0);
     fake::Of(other)->busy = false;
+    uint64_t given = Counters().fallbacks[CUS_FALLBACK_BUDGET];
     EXPECT_TRUE(cus_engine_give_memory_back(2 << 20));
+    EXPECT_GE(Counters().fallbacks[CUS_FALLBACK_BUDGET], given + 2) << "each stream's";
     EXPECT_EQ(driver().calls["cuGraphExecDestroy"], alive);
     EXPECT_EQ(waits, 0);
     fake::Of(other)->busy = true; // what the graphs held is in the driver's pools now
