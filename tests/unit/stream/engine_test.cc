@@ -473,7 +473,7 @@ TEST_F(Engine, ProfilerSeesOpsOneByOne) {
 }
 
 TEST_F(Engine, FlushByRowIsCountedUnderTheRow) {
-    Steps(4);
+    Teach(stream_);
     uint64_t before = Counters().flushes[42];
     Launch(functions_[0], 100, 0);
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
