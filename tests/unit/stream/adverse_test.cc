@@ -62,7 +62,6 @@ TEST_F(Adverse, LayoutThatCannotBeReadIsNotNoLayout) {
     EXPECT_EQ(driver().calls["cuGraphLaunch"], 0);
 }
 
-// Its kinds are freed, and a context that is lost then must not be told of them.
 // It may have been destroyed since.
 TEST_F(Adverse, AStreamWhoseCaptureEndedIsAskedNoMore) {
     static std::vector<CUstream> asked;
@@ -94,6 +93,7 @@ TEST_F(Adverse, AStreamWhoseCaptureEndedIsAskedNoMore) {
 // An engine of its own, so that its stream is the newest one.
 class AdverseCode : public Adverse {};
 
+// Its kinds are freed, and a context that is lost then must not be told of them.
 TEST_F(AdverseCode, TheLastGraphIsForgotten) {
     Steps(4);
     ASSERT_GT(last_engine_launched(), 0u);

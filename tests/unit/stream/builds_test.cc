@@ -1,14 +1,12 @@
 // Promise: ops that no graph stands for are deferred only if their graph may be built now.
 #include "tests/unit/stream/calls.h"
+#include "tests/unit/stream/engine.h"
 #include "tests/unit/stream/engines.h"
-#include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
 
 #include <initializer_list>
 #include <vector>
-
-using fake::driver;
 
 namespace {
 
@@ -109,15 +107,10 @@ TEST_F(Builds, OpsGoOnAsAnotherSegmentOnlyIfItsGraphMayBeBuilt) {
 }
 
 // Steps of other shapes than the one that has graphs.
-class OtherShapes : public fake::ProgramTest {
+class OtherShapes : public Engine {
   protected:
-    static void SetUpTestSuite() {
-        fake::Reset();
-        ASSERT_TRUE(
-            fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}}));
-    }
     void SetUp() override {
-        ProgramTest::SetUp();
+        Engine::SetUp();
         Steps(6);
         before_ = fake::Counters();
         ASSERT_EQ(Tried(), 3);

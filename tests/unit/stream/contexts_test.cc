@@ -46,16 +46,6 @@ class Contexts : public Room {
         cus_engine_suspend(false);
     }
 
-    // Nothing is deferred on any other stream.
-    void LeaveOthersAlone() {
-        static CUstream own;
-        own = stream_;
-        driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
-            *context = stream == own ? nullptr : (CUgreenCtx)0x3000;
-            return CUDA_SUCCESS;
-        };
-    }
-
     static bool Destroy(CUcontext context) {
         cus_engine_context_gone();
         return cus_engine_context_goes(context);

@@ -395,7 +395,7 @@ TEST_F(Nodes, FirstTouchOfAFunctionComesBehindWhatOtherThreadsDefer) {
     EXPECT_EQ(driver().journal[0], Line("k0", 100, 0));
 }
 
-// It holds until the engine ends: these cases have one of their own.
+// An engine of its own: it holds until that ends.
 class NodesTainted : public Nodes {};
 
 TEST_F(NodesTainted, NothingIsDeferredOnceReferencesAreUsed) {

@@ -172,12 +172,7 @@ TEST_F(Pools, AFreeOfUnknownMemoryMayBeOfAnyPool) {
 // Nor does anybody know when work ends on a stream of which nothing is deferred.
 TEST_F(Pools, AFreeOnAStreamThatIsLeftAloneMayBeOfAnyPool) {
     ASSERT_TRUE(IsTakenIn());
-    static CUstream own;
-    own = stream_;
-    driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
-        *context = stream == own ? nullptr : (CUgreenCtx)0x3000;
-        return CUDA_SUCCESS;
-    };
+    LeaveOthersAlone();
     FreeCall(Alloc(512), fake::MakeStream(CU_STREAM_NON_BLOCKING));
     EXPECT_FALSE(IsTakenIn());
     cus_engine_pool_waited(cus_engine_wait_begins());

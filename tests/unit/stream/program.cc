@@ -164,4 +164,13 @@ void ProgramTest::Steps(int steps, uint32_t grow, unsigned grid) {
     }
 }
 
+void ProgramTest::LeaveOthersAlone() const {
+    static CUstream own;
+    own = stream_;
+    driver().table.cuStreamGetGreenCtx = [](CUstream stream, CUgreenCtx *context) {
+        *context = stream == own ? nullptr : reinterpret_cast<CUgreenCtx>(0x3000);
+        return CUDA_SUCCESS;
+    };
+}
+
 } // namespace fake

@@ -82,6 +82,8 @@ class ProgramTest : public EngineTest {
     void Step(uint32_t b = 0, unsigned grid = 1);
     // Such steps; the second param of launches is `grow` larger in each.
     void Steps(int steps, uint32_t grow = 0, unsigned grid = 1);
+    // Nothing is deferred on any other stream.
+    void LeaveOthersAlone() const;
 
     CUstream stream_;
     std::vector<CUfunction> functions_;
