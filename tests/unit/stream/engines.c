@@ -71,6 +71,53 @@ void last_engine_was_let_pass(uint32_t times) {
     last_engine()->demotion.unpaid = times;
 }
 
+struct verdict last_engine_judged(const struct window *window) {
+    struct cus_engine *engine = last_engine();
+    cus_lock_take(&engine->lock);
+    struct cus_counters *counters = &engine->counters;
+    counters->ops[CUS_OP_LAUNCH] += window->ops;
+    counters->in_graphs += window->in_graphs;
+    counters->graph_launches += window->launches;
+    counters->patched_nodes += window->patched;
+    counters->eager_by[CUS_EAGER_FLUSHED] += window->cut;
+    engine->built_nodes += window->built;
+    engine->view.built_anew += window->anew;
+    engine->view.new_nodes += window->fresh;
+    engine->view.warm_ops += window->warm;
+    engine->arrived += window->arrived;
+    engine->ended += window->steps;
+    cus_demotion_decide(engine);
+    const struct cus_demotion_state *demotion = &engine->demotion;
+    struct verdict verdict = {engine->demoted != 0, demotion->credit, demotion->patience,
+                              demotion->window, demotion->sleep};
+    cus_engine_unlock(engine);
+    return verdict;
+}
+
+void last_engine_may_lose(int64_t credit, uint64_t patience) {
+    last_engine()->demotion.credit = credit;
+    last_engine()->demotion.patience = patience;
+}
+
+void last_engine_tried_again(void) {
+    last_engine()->demoted = 0;
+}
+
+void last_engine_repeats(uint32_t turn) {
+    last_engine()->repeat.turn = turn;
+    last_engine()->demoted = 0;
+    last_engine()->waking = CUS_WAKE_REPEATS;
+}
+
+void last_engine_begins_alike(void) {
+    last_engine()->demoted = 0;
+    last_engine()->waking = CUS_WAKE_HEAD;
+}
+
+bool last_engine_knows_ops(void) {
+    return cus_plan_nodes(cus_engine_plan(last_engine())) > 0;
+}
+
 uint32_t last_engine_samples(void) {
     const struct cus_repeat_samples *history = last_engine()->repeat.history;
     uint32_t n = 0;

@@ -56,6 +56,34 @@ bool room_has_priority(void);
 /* Launches that were timed, and what the last of them took. */
 uint32_t launches_timed(uint32_t *ns);
 
+/* What came since its account was judged last; the account may be judged. Counts are of ops, but
+ * for `launches` and `anew` (graphs), `patched` and `built` (nodes), and `steps`. */
+#ifdef __cplusplus
+#define OR_0 = 0
+#else
+#define OR_0
+#endif
+struct window {
+    uint64_t ops OR_0, in_graphs OR_0, launches OR_0, patched OR_0, built OR_0, anew OR_0,
+        fresh OR_0, warm OR_0, cut OR_0, arrived OR_0, steps OR_0;
+};
+struct verdict {
+    bool passes;             /* the stream is let pass */
+    int64_t credit;          /* ns */
+    uint64_t patience, next; /* ops; `next`: until its account is judged again */
+    uint64_t sleep;          /* ops that pass; 0: it is not let pass, or it paid since */
+};
+struct verdict last_engine_judged(const struct window *window);
+/* What it may lose from now on. */
+void last_engine_may_lose(int64_t credit, uint64_t patience);
+/* It is tried again: its time to pass is over, its ops repeat with such a turn, or a step begins
+ * like one that paid. */
+void last_engine_tried_again(void);
+void last_engine_repeats(uint32_t turn);
+void last_engine_begins_alike(void);
+/* Does it keep what it learned? */
+bool last_engine_knows_ops(void);
+
 /* What a stream that is let pass knows of repeats. */
 struct repeats {
     uint64_t as, as_before; /* what the last two windows of ops were like; 0: unknown */
