@@ -1,0 +1,66 @@
+// Promise: what a report says of steps is of the stream with most ops, whether it is there or has
+// gone.
+#include "tests/unit/stream/engines.h"
+#include "tests/unit/stream/pays.h"
+
+extern "C" {
+#include "shim/api/api.h"
+}
+
+namespace {
+
+class Largest : public Pays {
+  protected:
+    void TearDown() override {
+        Pays::TearDown();
+        fake::EndEngine();
+    }
+    // A stream whose steps repeat after the first `bad` of them. The first step in graphs comes
+    // later, the more there are.
+    uint32_t Make(unsigned bad, unsigned good) {
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Bad(bad, OPS * 5 / 6); // not in graphs as a whole, but known
+        Good(good);
+        EXPECT_GT(last_engine_covered(), bad);
+        return last_engine_covered();
+    }
+    static uint32_t Reported() {
+        static cus_report report;
+        cus_counters counters = Counters();
+        cus_engine_report(&report, &counters, cus_api_name);
+        EXPECT_GT(report.learned.steps, 0u);
+        return (uint32_t)report.first_step_in_graphs;
+    }
+    static void Go(CUstream stream) {
+        cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_S, &ref, 7);
+        cus_engine_stream_gone(&ref);
+    }
+};
+
+TEST_F(Largest, IsReported) {
+    uint32_t first = Make(0, 20);
+    EXPECT_EQ(Reported(), first);
+    CUstream small = stream_;
+    uint32_t second = Make(6, 30);
+    ASSERT_NE(second, first);
+    CUstream large = stream_;
+    EXPECT_EQ(Reported(), second) << "it has more ops";
+    uint32_t third = Make(12, 10);
+    ASSERT_NE(third, second);
+    EXPECT_EQ(Reported(), second) << "that has less";
+    Go(large);
+    EXPECT_EQ(Reported(), second) << "none has as many";
+    Go(small);
+    Go(stream_);
+    EXPECT_EQ(Reported(), second) << "nor has one that goes later";
+    uint32_t fourth = Make(9, 26);
+    ASSERT_NE(fourth, second);
+    EXPECT_EQ(Reported(), second) << "nor has this";
+    Good(2);
+    EXPECT_EQ(Reported(), fourth);
+    Go(stream_);
+    EXPECT_EQ(Reported(), fourth);
+}
+
+} // namespace
