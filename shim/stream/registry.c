@@ -132,8 +132,8 @@ static void set_up(struct cus_engine *engine, struct cus_context *context, CUstr
     engine->cut_at = engine->counters.in_graphs;
     engine->ended = 0;
     engine->epoch = __atomic_load_n(&cus_process.registry_epoch, __ATOMIC_ACQUIRE);
-    engine->step_at = cus_engine_ops(engine);
-    engine->step_graphs = engine->counters.in_graphs;
+    engine->step_at = engine->earlier_ops = cus_engine_ops(engine);
+    engine->step_graphs = engine->earlier_graphs = engine->counters.in_graphs;
     engine->step_longest = engine->step_number = engine->step_covered = 0;
     engine->learning = (struct cus_learning){.steps = 0};
     engine->timed_ns = cus_clock_ns();
@@ -337,8 +337,8 @@ static void keep_steps(struct cus_plan *plan, unsigned step) {
 
 void cus_registry_keep_list(struct cus_engine *engine) {
     struct cus_process *process = &cus_process;
-    uint64_t graphs = engine->counters.in_graphs;
-    uint64_t ops = cus_engine_ops(engine);
+    uint64_t graphs = engine->counters.in_graphs - engine->earlier_graphs;
+    uint64_t ops = cus_engine_ops(engine) - engine->earlier_ops;
     cus_lock_take(&process->list_lock);
     if (ops >= process->step_ops) {
         process->step_ops = ops;

@@ -213,7 +213,9 @@ struct cus_engine {
     uint64_t idle_ops;
     uint64_t idle_since;
     uint64_t arrived; /* lock: ops whose thread came from another stream */
-    uint64_t ended;   /* lock: steps that the host waited for */
+    /* Lock: ops, and ops in graphs, of the streams that the object served before. */
+    uint64_t earlier_ops, earlier_graphs;
+    uint64_t ended; /* lock: steps that the host waited for */
     /* Lock: how soon the steps are in graphs (why.c). At the end of the last step: ops, ops in
      * graphs, nodes of the launch tree. Then the ops of the longest step. Then the number of the
      * current step, without short and first-time steps, and the first step with 95 % of its ops in

@@ -154,7 +154,7 @@ void cus_engine_report(struct cus_report *report, const struct cus_counters *cou
         if (!cus_engine_take_in_time(engine))
             continue;
         add_segments(report, engine);
-        uint64_t ops = engine->closed ? 0 : cus_engine_ops(engine);
+        uint64_t ops = engine->closed ? 0 : cus_engine_ops(engine) - engine->earlier_ops;
         if (ops > most) {
             most = ops;
             report->first_step_in_graphs = engine->step_covered;

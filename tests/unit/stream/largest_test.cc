@@ -31,6 +31,11 @@ class Largest : public Pays {
         EXPECT_GT(report.learned.steps, 0u);
         return (uint32_t)report.first_step_in_graphs;
     }
+    static std::string List() {
+        char text[4096];
+        EXPECT_TRUE(cus_engine_segment_list(text, sizeof text));
+        return text;
+    }
     static void Go(CUstream stream) {
         cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
         cus_engine_flush(CUS_SCOPE_S, &ref, 7);
@@ -61,6 +66,21 @@ TEST_F(Largest, IsReported) {
     EXPECT_EQ(Reported(), fourth);
     Go(stream_);
     EXPECT_EQ(Reported(), fourth);
+}
+
+class ListOfSegments : public Largest {}; // an engine of its own
+
+// Also where an object serves a stream that served another one before.
+TEST_F(ListOfSegments, IsOfTheStreamWithMostOpsInGraphs) {
+    Good(30);
+    std::string list = List();
+    Go(stream_);
+    EXPECT_EQ(List(), list);
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Good(20, OPS / 2);
+    EXPECT_EQ(List(), list) << "fewer were in graphs";
+    Good(60, OPS / 2);
+    EXPECT_NE(List(), list);
 }
 
 } // namespace
