@@ -33,6 +33,41 @@ INSTANTIATE_TEST_SUITE_P(Calls, AdverseCalls,
                                            "cuGraphExecKernelNodeSetParams_v2",
                                            "cuStreamCreateWithPriority"));
 
+TEST_F(Adverse, AStreamForCapturesIsRefusedOncePerStream) {
+    static bool refused;
+    refused = true;
+    driver().fail = [](const std::string &name) {
+        return refused && name == "cuStreamCreateWithPriority" ? CUDA_ERROR_OUT_OF_MEMORY
+                                                               : CUDA_SUCCESS;
+    };
+    Steps(10);
+    EXPECT_EQ(driver().calls["cuStreamCreateWithPriority"], 1);
+    refused = false;
+    Steps(10);
+    EXPECT_EQ(driver().calls["cuStreamCreateWithPriority"], 1);
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&ref);
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING); // served by the same object
+    Steps(10);
+    EXPECT_GT(driver().calls["cuStreamCreateWithPriority"], 1);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], 0);
+}
+
+// Programs wait for a side stream alone, which waits for others.
+TEST_F(Adverse, AWaitEndsTheStepsOfThreeStreams) {
+    for (int i = 0; i < 5; i++) {
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        fake::Launch(stream_, functions_[0], 100);
+        if (i)
+            last_engine_waits_for_the_one_before();
+    }
+    uint64_t before = Counters().steps;
+    Sync();
+    EXPECT_EQ(Counters().steps, before + 3);
+    Sync();
+    EXPECT_EQ(Counters().steps, before + 3) << "nothing came meanwhile";
+}
+
 TEST_F(Adverse, FunctionTaintedBeforeItRanIsNeverDeferred) {
     cus_engine_taint(functions_[5]);
     for (int round = 0; round < 2; round++) {

@@ -63,6 +63,16 @@ void last_engine_is_waited_for(void) {
     cus_process.engines[cus_process.n_engines - 2]->waited_for = last_engine();
 }
 
+void last_engine_waits_for_the_one_before(void) {
+    struct cus_engine *last = last_engine(), *before = NULL;
+    for (uint32_t i = 0; i < cus_process.n_engines; i++) {
+        struct cus_engine *engine = cus_process.engines[i];
+        if (engine != last && (!before || engine->id > before->id))
+            before = engine;
+    }
+    last->waited_for = before;
+}
+
 int64_t last_engine_credit(void) {
     return last_engine()->demotion.credit;
 }

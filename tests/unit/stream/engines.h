@@ -31,8 +31,9 @@ uint32_t last_engine_launched(void);
 /* Ops, and ops in graphs, of that account. */
 void last_engine_account(uint64_t *ops, uint64_t *in_graphs);
 
-/* The stream that was made before it waits for it. */
+/* The stream that was made before it waits for it; or it waits for that one. */
 void last_engine_is_waited_for(void);
+void last_engine_waits_for_the_one_before(void);
 /* In ns, what its account may lose before it is let pass. */
 int64_t last_engine_credit(void);
 /* It was let pass so many times before, and never paid meanwhile. */

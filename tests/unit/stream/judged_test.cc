@@ -20,6 +20,10 @@ class Judged : public Pays {
         Judge({.ops = WINDOW - 1, .steps = 4}); // whole windows from here on
         last_engine_may_lose(CREDIT, 0);
     }
+    void TearDown() override {
+        Pays::TearDown();
+        driver().journal.clear();
+    }
     static verdict Judge(window window) {
         now = last_engine_judged(&window);
         return now;
@@ -49,6 +53,17 @@ TEST_F(Judged, AfterSoManyOpsAndFourSteps) {
         EXPECT_EQ(Judge(one.then).credit, credit) << &one - cases;
         EXPECT_EQ(now.next, WINDOW);
     }
+}
+
+// A program that makes its functions as it goes.
+TEST_F(Judged, AlsoIfNoFunctionComesTwice) {
+    for (unsigned i = 1; i <= WINDOW + 1; i++) {
+        CUfunction once = fake::MakeFunction("once" + std::to_string(i));
+        ASSERT_EQ(fake::Launch(stream_, once, 0), CUDA_SUCCESS);
+        if (i % (WINDOW / 4) == 0)
+            fake::Sync(stream_);
+    }
+    EXPECT_EQ(Since().fallbacks[CUS_FALLBACK_DEMOTED], 1u);
 }
 
 TEST_F(Judged, LosesWhatEachThingCosts) {

@@ -234,6 +234,22 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
     fake::Of(other)->busy = false;
 }
 
+// A thread in a copy holds the driver's locks, and a graph that is destroyed may wait for them.
+TEST_F(Room, NothingIsGivenBackBesideACopy) {
+    driver().table.cuMemGetInfo_v2 = [](size_t *available, size_t *total) {
+        *available = 1 << 20;
+        *total = 1 << 30;
+        return CUDA_SUCCESS;
+    };
+    Steps(4);
+    cus_engine_copying(true);
+    EXPECT_FALSE(cus_engine_give_memory_back(2 << 20));
+    EXPECT_EQ(driver().calls["cuGraphExecDestroy"], 0);
+    cus_engine_copying(false);
+    EXPECT_TRUE(cus_engine_give_memory_back(2 << 20));
+    EXPECT_GT(driver().calls["cuGraphExecDestroy"], 0);
+}
+
 TEST_F(Room, WorkThatStayedMayEndUnderTheNextEngine) {
     static int looks;
     auto prepare = [this] {
