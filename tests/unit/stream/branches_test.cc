@@ -229,6 +229,26 @@ TEST_F(Branches, TheExpectedLaunchTakesAShortPath) {
     fake::ExpectBalance();
 }
 
+// An op on the side stream that went the long way leaves the thread at the home stream.
+TEST_F(Branches, TheHomesNextLaunchTakesTheHotPath) {
+    Learn();
+    Step(); // which is timed, as some are
+    First();
+    fake::Call side(side_, functions_[3], 103, 0);
+    EXPECT_EQ(cus_engine_launch(&side.launch), CUDA_SUCCESS);
+    uint64_t a = 104;
+    uint32_t b = 0;
+    void *params[2] = {&a, &b};
+    const uint32_t dims[7] = {1, 1, 1, 32, 1, 1, 0};
+    EXPECT_TRUE(hot_launch(functions_[4], dims, stream_, CUS_ABI_LEGACY, params, nullptr));
+    Join(side_, stream_, 1);
+    Clear();
+    Home(5);
+    EXPECT_EQ(driver().journal, Graph());
+    Sync();
+    fake::ExpectBalance();
+}
+
 // The wait is for another record than the one in the graph.
 TEST_F(Branches, AWaitForAnotherRecordIsNotTakenForTheSame) {
     Learn();

@@ -1,5 +1,6 @@
 // Promise: an engine says at its start what its driver lacks. It learns what its settings ask for,
 // and answers for the whole process.
+#include "shim/base/clock.h"
 #include "tests/text.h"
 #include "tests/unit/stream/program.h"
 
@@ -67,6 +68,57 @@ TEST_F(Started, ADriverWithoutWhatIsNeededIsBlamed) {
 TEST_F(Started, ADriverWithoutWhatGraphsNeedIsBlamed) {
     driver().table.cuGraphKernelNodeGetParams_v2 = nullptr;
     EXPECT_NE(Said().find(kLacks), std::string::npos);
+}
+
+TEST_F(Started, ADriverThatCannotNumberItsStreamsHasGraphsToo) {
+    driver().table.cuStreamGetId = nullptr;
+    ASSERT_TRUE(fake::StartEngine({}));
+    fake::Learn(fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeFunctions(4));
+    EXPECT_GT(driver().calls["cuGraphLaunch"], 0);
+}
+
+TEST_F(Started, AFunctionWhoseNameIsNullIsUnnamed) {
+    driver().table.cuFuncGetName = [](const char **name, CUfunction) {
+        *name = nullptr;
+        return CUDA_SUCCESS;
+    };
+    driver().table.cuKernelGetName = nullptr;
+    Eager("");
+    static cus_report report;
+    cus_counters counters = fake::Counters();
+    cus_engine_report(&report, &counters, cus_api_name);
+    ASSERT_GT(report.n_breaks, 0u);
+    EXPECT_STREQ(report.breaks[0].name, "(unnamed)");
+}
+
+TEST_F(Started, ACallThatConcernsNoStreamFlushesNothing) {
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));
+    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    std::vector<CUfunction> functions = fake::MakeFunctions(4);
+    fake::Learn(stream, functions);
+    driver().journal.clear();
+    fake::Launch(stream, functions[0], 0);
+    ASSERT_TRUE(driver().journal.empty()) << "it is deferred";
+    cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+    cus_engine_flush(CUS_SCOPE_NONE, &ref, CUS_ROW_cuStreamSynchronize);
+    EXPECT_TRUE(driver().journal.empty());
+    fake::Sync(stream);
+    EXPECT_EQ(driver().journal.size(), 1u);
+}
+
+// Of graphs: what was built of which ops, and how long that took.
+TEST_F(Started, ABuiltGraphIsNews) {
+    std::string path = testing::TempDir() + "news.log";
+    unlink(path.c_str());
+    cus_virtual.on = true;
+    cus_virtual.ns = 1000000;
+    driver().building = [](unsigned) { cus_virtual.ns += 345678; };
+    fake::StartEngine({{"CUSPLICE_LOG_FILE", path}, {"CUSPLICE_LOG", "warn,graph:info"}});
+    fake::Learn(fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeFunctions(4));
+    fake::EndEngine();
+    std::string log = ReadFile(path);
+    EXPECT_NE(log.find("built: 4 ops, k0 to k3, in 345 us, about "), std::string::npos) << log;
+    EXPECT_NE(log.find("dropped: 4 nodes, about "), std::string::npos) << log;
 }
 
 TEST_F(Started, WithoutGraphsNothingIsLearned) {
