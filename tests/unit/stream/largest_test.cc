@@ -22,6 +22,7 @@ class Largest : public Pays {
         Bad(bad, OPS * 5 / 6); // not in graphs as a whole, but known
         Good(good);
         EXPECT_GT(last_engine_covered(), bad);
+        EXPECT_LT(last_engine_covered(), bad + 5);
         return last_engine_covered();
     }
     static uint32_t Reported() {
