@@ -106,6 +106,24 @@ TEST_F(Started, ACallThatConcernsNoStreamFlushesNothing) {
     EXPECT_EQ(driver().journal.size(), 1u);
 }
 
+TEST_F(Started, NodesThatAreTimedNoMoreFlushNothing) {
+    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));
+    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    std::vector<CUfunction> functions = fake::MakeFunctions(4);
+    fake::Learn(stream, functions);
+    driver().journal.clear();
+    fake::Launch(stream, functions[0], 0);
+    cus_engine_nodes_timed(true);
+    EXPECT_EQ(driver().journal.size(), 1u);
+    fake::Sync(stream);
+    fake::Launch(stream, functions[0], 0);
+    ASSERT_EQ(driver().journal.size(), 1u) << "it is deferred";
+    cus_engine_nodes_timed(false);
+    EXPECT_EQ(driver().journal.size(), 1u);
+    fake::Sync(stream);
+    EXPECT_EQ(driver().journal.size(), 2u);
+}
+
 // Of graphs: what was built of which ops, and how long that took.
 TEST_F(Started, ABuiltGraphIsNews) {
     std::string path = testing::TempDir() + "news.log";

@@ -87,6 +87,22 @@ TEST_F(SubmittedFrees, AreMadeBehindTheSegmentOnceEach) {
     EXPECT_GT(Counters().submitted, submitted);
 }
 
+// Whoever settles what is submitted makes them, too.
+TEST_F(SubmittedFrees, AreMadeInFrontOfAnOpThatGoesOutByItself) {
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    for (int step = 0; step < 4; step++) {
+        uint64_t memory = Alloc();
+        driver().journal.clear();
+        expected_.clear();
+        Ops(0, kOps);
+        ASSERT_EQ(cus_engine_free(&ref, memory), CUS_FREE_DEFERRED) << step;
+        expected_.push_back(FreeLine(memory));
+        LaunchOther(stream_);
+        EXPECT_EQ(driver().journal, expected_) << step;
+        Sync();
+    }
+}
+
 // No more than 40 MiB may be deferred in this pool.
 TEST_F(SubmittedFrees, WhatADeadContextTookAlongIsNotDeferredAnyMore) {
     const uint64_t bytes = 30 << 20;
