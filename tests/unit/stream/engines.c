@@ -160,6 +160,20 @@ void last_engine_set_room(uint32_t graphs, uint32_t nodes) {
     room->nodes = nodes;
 }
 
+void last_engine_wants(uint32_t nodes) {
+    struct cus_wanted *wanted = &last_engine()->context->wanted;
+    wanted->nodes[0] = nodes;
+    wanted->n = 1;
+}
+
+uint64_t last_engine_room_at(void) {
+    return last_engine()->context->wanted.retry;
+}
+
+uint64_t last_engine_room_waits(void) {
+    return last_engine()->context->wanted.settle;
+}
+
 uint64_t last_engine_charged(void) {
     return last_engine()->built_nodes;
 }
