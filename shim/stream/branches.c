@@ -195,7 +195,7 @@ static void pay(struct cus_branch *branch) {
     branch->owes = false;
     if (result == CUDA_SUCCESS)
         return;
-    __atomic_store_n(&branch->engine->late_error, result, __ATOMIC_RELAXED);
+    cus_engine_late(branch->engine, result);
     __atomic_store_n(&cus_process.no_branches, true, __ATOMIC_RELEASE);
     cus_fallback(CUS_FALLBACK_LATE_ERROR);
 }

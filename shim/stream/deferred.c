@@ -48,13 +48,10 @@ static void turn_ended(struct cus_engine *engine) {
     cus_step_covered(engine);
 }
 
-/* An op fails that was reported as launched. The program gets the error at its next launch or sync
- * of this stream (HAZARDS E4). */
 static void note_late(struct cus_engine *engine, CUresult result) {
     if (result == CUDA_SUCCESS)
         return;
-    if (CUS_HAZARD(E4) && __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
-        __atomic_store_n(&engine->late_error, result, __ATOMIC_RELAXED);
+    cus_engine_late(engine, result);
     cus_fallback(CUS_FALLBACK_LATE_ERROR);
     CUS_LOG_ONCE(CUS_WARN, "stream", "a deferred op failed with error %d when it was issued",
                  (int)result);
@@ -63,9 +60,8 @@ static void note_late(struct cus_engine *engine, CUresult result) {
 /* The same of an op of a branch: the program may wait for either stream. */
 static void note_late_of(struct cus_engine *home, const struct cus_kind *kind, CUresult result) {
     note_late(home, result);
-    if (CUS_HAZARD(E4) && kind->branch && result != CUDA_SUCCESS)
-        __atomic_store_n(&cus_branch_engine(home, kind->branch)->late_error, result,
-                         __ATOMIC_RELAXED);
+    if (kind->branch && result != CUDA_SUCCESS)
+        cus_engine_late(cus_branch_engine(home, kind->branch), result);
 }
 
 /* Sets a bit for each record among the first `n` ops for which a later one of them waits. */

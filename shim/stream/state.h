@@ -474,6 +474,12 @@ static inline struct cus_account cus_engine_account(const struct cus_engine *eng
         .cut = c->eager_by[CUS_EAGER_FLUSHED] + c->eager_by[CUS_EAGER_DIVERGED],
     };
 }
+/* An op of the stream failed that was reported as issued. The program gets the first such error at
+ * its next launch on the stream or wait for it (HAZARDS E4). */
+static inline void cus_engine_late(struct cus_engine *engine, CUresult result) {
+    if (CUS_HAZARD(E4) && __atomic_load_n(&engine->late_error, __ATOMIC_RELAXED) == CUDA_SUCCESS)
+        __atomic_store_n(&engine->late_error, result, __ATOMIC_RELAXED);
+}
 /* Engine lock held. */
 static inline void cus_engine_freed_none(struct cus_engine *engine) {
     __atomic_store_n(&engine->freed.graphs, 0, __ATOMIC_RELAXED);

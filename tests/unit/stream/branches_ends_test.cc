@@ -274,6 +274,29 @@ TEST_F(Branches, AnErrorOfADeferredWaitIsNotLost) {
     EXPECT_NE(cus_engine_take_error(&ref, CUS_ROW_cuStreamSynchronize), CUDA_SUCCESS);
 }
 
+// Each of the two streams tells its first error.
+TEST_F(Branches, OfAllErrorsOfABranchTheFirstIsTold) {
+    static CUfunction first, second;
+    first = functions_[2];
+    second = functions_[3];
+    Learn();
+    First();
+    Side(3);
+    driver().table.cuLaunchKernel = [](CUfunction f, auto...) {
+        return f == first    ? CUDA_ERROR_INVALID_VALUE
+               : f == second ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+                             : CUDA_SUCCESS;
+    };
+    const uint64_t before = fake::Counters().fallbacks[CUS_FALLBACK_LATE_ERROR];
+    Sync();
+    EXPECT_EQ(fake::Counters().fallbacks[CUS_FALLBACK_LATE_ERROR], before + 2);
+    for (CUstream stream : {stream_, side_}) {
+        cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+        EXPECT_EQ(cus_engine_take_error(&ref, CUS_ROW_cuStreamSynchronize),
+                  CUDA_ERROR_INVALID_VALUE);
+    }
+}
+
 // The program is told that the stream was not joined.
 TEST_F(Branches, AWaitThatFailsJoinsNothing) {
     Prime(side_);
