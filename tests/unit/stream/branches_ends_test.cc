@@ -113,6 +113,9 @@ TEST_F(Branches, AContextThatEndedLosesWhatWasDeferred) {
     Learn();
     First();
     Rest();
+    Expect({EndWaited(side_)}, [&] { Name(side_); }); // of the next context, which is there
+    First();
+    Rest();
     Expect({}, [&] { cus_engine_context_ended(mine); });
 }
 

@@ -124,6 +124,10 @@ void last_engine_begins_alike(void) {
     last_engine()->waking = CUS_WAKE_HEAD;
 }
 
+void process_may_build(bool may) {
+    cus_process.may_build = may;
+}
+
 bool last_engine_knows_ops(void) {
     return cus_plan_nodes(cus_engine_plan(last_engine())) > 0;
 }

@@ -87,6 +87,8 @@ void last_engine_may_lose(int64_t credit, uint64_t patience);
 void last_engine_tried_again(void);
 void last_engine_repeats(uint32_t turn);
 void last_engine_begins_alike(void);
+/* May graphs be built in this process? */
+void process_may_build(bool may);
 /* Does it keep what it learned? */
 bool last_engine_knows_ops(void);
 

@@ -161,6 +161,16 @@ TEST_F(Judged, IsLetPassWhereNoSegmentComes) {
     EXPECT_FALSE(Whole({.warm = 2048}).passes) << "counted anew";
 }
 
+TEST_F(Judged, WithoutGraphsItIsNotBlamedForThem) {
+    process_may_build(false);
+    for (int i = 0; i < 3; i++)
+        EXPECT_FALSE(Whole({.warm = 2048}).passes);
+    last_engine_may_lose(0, 0);
+    EXPECT_FALSE(Whole({.cut = 1}).passes);
+    process_may_build(true);
+    EXPECT_TRUE(Whole({.cut = 1}).passes);
+}
+
 TEST_F(Judged, PatienceKeepsItFromPassing) {
     const struct {
         window came;

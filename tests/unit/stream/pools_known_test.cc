@@ -173,8 +173,11 @@ TEST_F(Pools, AFreeOfUnknownMemoryMayBeOfAnyPool) {
 TEST_F(Pools, AFreeOnAStreamThatIsLeftAloneMayBeOfAnyPool) {
     ASSERT_TRUE(IsTakenIn());
     LeaveOthersAlone();
+    uint32_t early = cus_engine_wait_begins();
     FreeCall(Alloc(512), fake::MakeStream(CU_STREAM_NON_BLOCKING));
     EXPECT_FALSE(IsTakenIn());
+    cus_engine_pool_waited(early);
+    EXPECT_FALSE(IsTakenIn()) << "that wait began before the free";
     cus_engine_pool_waited(cus_engine_wait_begins());
     EXPECT_TRUE(IsTakenIn());
 }

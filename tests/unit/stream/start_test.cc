@@ -66,8 +66,30 @@ TEST_F(Started, ADriverWithoutWhatIsNeededIsBlamed) {
 }
 
 TEST_F(Started, ADriverWithoutWhatGraphsNeedIsBlamed) {
-    driver().table.cuGraphKernelNodeGetParams_v2 = nullptr;
-    EXPECT_NE(Said().find(kLacks), std::string::npos);
+    for (int which = 0; which < 6; which++) {
+        fake::Reset();
+        cus_driver &t = driver().table;
+        switch (which) {
+        case 0:
+            t.cuStreamGetCaptureInfo_v3 = nullptr;
+            break;
+        case 1:
+            t.cuStreamUpdateCaptureDependencies_v2 = nullptr;
+            break;
+        case 2:
+            t.cuGraphExecKernelNodeSetParams_v2 = nullptr;
+            break;
+        case 3:
+            t.cuGraphKernelNodeGetParams_v2 = nullptr;
+            break;
+        case 4:
+            t.cuFuncGetParamInfo = nullptr;
+            break;
+        default:
+            t.cuKernelGetParamInfo = nullptr;
+        }
+        EXPECT_NE(Said().find(kLacks), std::string::npos) << which;
+    }
 }
 
 TEST_F(Started, ADriverThatCannotNumberItsStreamsHasGraphsToo) {
