@@ -2,6 +2,7 @@
 // and answers for the whole process.
 #include "shim/base/clock.h"
 #include "tests/text.h"
+#include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
@@ -111,6 +112,21 @@ TEST_F(Started, AFunctionWhoseNameIsNullIsUnnamed) {
     cus_engine_report(&report, &counters, cus_api_name);
     ASSERT_GT(report.n_breaks, 0u);
     EXPECT_STREQ(report.breaks[0].name, "(unnamed)");
+}
+
+// Threads with work on per-thread streams stand in one entry, which the first stream makes.
+TEST_F(Started, WhatThreadsBeganBeforeTheFirstStreamIsNotForgotten) {
+    ASSERT_TRUE(fake::StartEngine({}));
+    std::vector<CUfunction> functions = fake::MakeFunctions(4);
+    fake::Launch(CU_STREAM_PER_THREAD, functions[0], 0);
+    EXPECT_EQ(untracked_used(), 0u);
+    fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions[0], 0);
+    EXPECT_EQ(untracked_used(), 1u);
+    cus_stream_ref own = {CU_STREAM_PER_THREAD, CUS_ABI_LEGACY};
+    EXPECT_EQ(cus_engine_take_error(&own, CUS_ROW_cuStreamSynchronize), CUDA_SUCCESS);
+    EXPECT_EQ(untracked_used(), 0u);
+    fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions[0], 0);
+    EXPECT_EQ(untracked_used(), 0u);
 }
 
 TEST_F(Started, ACallThatConcernsNoStreamFlushesNothing) {

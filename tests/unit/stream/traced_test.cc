@@ -14,6 +14,7 @@
 #include <vector>
 
 extern "C" {
+#include "shim/api/api.h"
 #include "shim/trace/record.h"
 }
 
@@ -96,6 +97,50 @@ TEST_F(Traced, ALaunchSaysWhatWasDoneWithItsGraph) {
     const std::vector<int> expected = {CST_BUILT, CST_BUILT,   CST_BUILT,   CST_EXACT,  CST_EXACT,
                                        CST_EXACT, CST_PATCHED, CST_PATCHED, CST_PATCHED};
     EXPECT_EQ(choices, expected);
+}
+
+TEST_F(Traced, AFlushSaysHowManyOpsWentOutAndWhy) {
+    Trace trace = Record([this] {
+        Steps(4);
+        cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+        Launch(0);
+        Launch(1);
+        cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuMemcpyAsync);
+        Launch(2);
+    });
+    ASSERT_TRUE(trace);
+    auto flushes = All<cst_flush>(trace, CST_FLUSH);
+    ASSERT_FALSE(flushes.empty());
+    EXPECT_EQ(flushes.back()->n, 2u);
+    EXPECT_STREQ(cst_string(trace.get(), flushes.back()->cause), "cuMemcpyAsync");
+    EXPECT_STREQ(cst_string(trace.get(), flushes.back()->reason), "api");
+}
+
+TEST_F(Traced, AKindOfMemsetsSaysHowLargeAnElementIs) {
+    Trace trace = Record([this] {
+        driver().table.cuMemsetD8Async = fake::Fill;
+        for (int step = 0; step < 3; step++) {
+            cus_memset memset = {};
+            memset.stream = {stream_, CUS_ABI_LEGACY};
+            memset.dst = 0x10000;
+            memset.value = 7;
+            memset.elem = 1;
+            memset.width = 64;
+            memset.height = 1;
+            memset.real = (void *)fake::Fill;
+            EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS);
+            Launch(0);
+            Sync();
+        }
+    });
+    ASSERT_TRUE(trace);
+    unsigned found = 0;
+    for (uint32_t i = 0; i < trace->n_kinds; i++)
+        if (trace->kinds[i] && trace->kinds[i]->op == CUS_OP_MEMSET) {
+            EXPECT_EQ(trace->kinds[i]->elem, 1u);
+            found++;
+        }
+    EXPECT_EQ(found, 1u);
 }
 
 // Nothing is deferred there, so that no object keeps its number.
