@@ -209,6 +209,10 @@ TEST_F(Events, AnEventThatANodeHoldsIsDestroyedLater) {
     EXPECT_EQ(destroyed, std::vector<CUevent>{Event(0)});
     cus_engine_event_made(Event(0));
     EXPECT_EQ(destroyed.size(), 1u);
+    Begin(Event(2)); // whose thread cannot know that nobody sees it any more
+    Elsewhere([] { cus_engine_event_goes(Event(2), CUS_ROW_cuEventDestroy_v2); });
+    EXPECT_EQ(driver().journal, Begun(Event(2)));
+    cus_engine_context_gone(); // while the table can destroy events
 }
 
 // The driver destroys it with its context, and may give its handle to another event. It may also be
