@@ -29,6 +29,19 @@ TEST_F(Pools, TheDefaultPoolIsTakenInByItsName) {
     EXPECT_FALSE(IsTakenIn(Pool(0x40)));
 }
 
+TEST_F(Pools, ItIsAskedOnceWhetherAPoolIsTheDefaultOne) {
+    static int times;
+    times = 0;
+    driver().table.cuDeviceGetDefaultMemPool = [](CUmemoryPool *pool, CUdevice) {
+        times++;
+        *pool = Pool(0x60);
+        return CUDA_SUCCESS;
+    };
+    for (int i = 0; i < 3; i++)
+        Alloc(512, Pool(0x50));
+    EXPECT_EQ(times, 1);
+}
+
 TEST_F(Pools, APoolThatTheProgramMadeLikeADefaultOneIsTakenIn) {
     cus_engine_pool_made(Pool(0x90), &kPlain);
     EXPECT_TRUE(IsTakenIn(Pool(0x90)));
