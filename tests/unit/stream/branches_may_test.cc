@@ -282,6 +282,20 @@ TEST_F(Branches, ASecondThreadThatNamesTheSideStreamLaterWaitsForItsBranch) {
     fake::ExpectBalance();
 }
 
+// A thread that records an event on it or asks about it gives it no work.
+TEST_F(Branches, ASecondThreadMayRecordAndAsk) {
+    Learn();
+    for (unsigned row : {CUS_ROW_cuEventRecord, CUS_ROW_cuEventRecordWithFlags,
+                         CUS_ROW_cuEventRecord_ptsz, CUS_ROW_cuStreamQuery}) {
+        Elsewhere([&] {
+            cus_stream_ref ref = {side_, CUS_ABI_LEGACY};
+            cus_engine_flush(CUS_SCOPE_S, &ref, row);
+        });
+        Sync();
+        ASSERT_NO_FATAL_FAILURE(Again()) << cus_api_name(row);
+    }
+}
+
 TEST_F(Branches, AStreamOfAnotherPriorityIsNotForked) {
     fake::Of(side_)->priority = -1;
     ExpectNoBranch();
