@@ -103,6 +103,22 @@ TEST_F(SubmittedFrees, AreMadeInFrontOfAnOpThatGoesOutByItself) {
     }
 }
 
+// HAZARDS E4. It is told by a launch of the step or by the wait behind it.
+TEST_F(SubmittedFrees, AnErrorOfOneIsNotLost) {
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    uint64_t submitted = Counters().submitted, memory = Alloc();
+    Ops(0, 1);
+    ASSERT_EQ(cus_engine_free(&ref, memory), CUS_FREE_DEFERRED);
+    driver().table.cuMemFreeAsync = [](CUdeviceptr, CUstream) { return CUDA_ERROR_INVALID_VALUE; };
+    int told = 0;
+    for (int i = 1; i < 2 * kOps; i++)
+        told += fake::Launch(stream_, functions_[i % kOps], 0) == CUDA_ERROR_INVALID_VALUE;
+    cus_engine_flush(CUS_SCOPE_S, &ref, 7);
+    told += cus_engine_take_error(&ref, 7) == CUDA_ERROR_INVALID_VALUE;
+    EXPECT_EQ(told, 1);
+    EXPECT_GT(Counters().submitted, submitted);
+}
+
 // No more than 40 MiB may be deferred in this pool.
 TEST_F(SubmittedFrees, WhatADeadContextTookAlongIsNotDeferredAnyMore) {
     const uint64_t bytes = 30 << 20;
