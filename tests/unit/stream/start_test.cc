@@ -27,10 +27,11 @@ class Started : public fake::EngineTest {
     void TearDown() override { fake::EndEngine(); }
 
     // What an engine with the driver as it is now logs when it starts.
-    static std::string Said() {
+    static std::string Said(fake::Settings more = {}) {
         std::string path = testing::TempDir() + "start.log";
         unlink(path.c_str());
-        fake::StartEngine({{"CUSPLICE_LOG_FILE", path}, {"CUSPLICE_LOG", "warn"}});
+        more.insert(more.end(), {{"CUSPLICE_LOG_FILE", path}, {"CUSPLICE_LOG", "warn"}});
+        fake::StartEngine(more);
         fake::EndEngine();
         return ReadFile(path);
     }
@@ -90,6 +91,23 @@ TEST_F(Started, ADriverWithoutWhatGraphsNeedIsBlamed) {
             t.cuKernelGetParamInfo = nullptr;
         }
         EXPECT_NE(Said().find(kLacks), std::string::npos) << which;
+    }
+}
+
+// HAZARDS E1.
+TEST_F(Started, ASwitchThatForbidsToDeferIsNamed) {
+    const char *const names[] = {"CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
+                                 "CUDA_ENABLE_COREDUMP_ON_EXCEPTION",
+                                 "CUDA_ENABLE_USER_TRIGGERED_COREDUMP"};
+    for (const char *name : names) {
+        std::string line = std::string(name) + " is set: nothing is deferred";
+        EXPECT_NE(Said({{name, "1"}}).find(line), std::string::npos) << name;
+        EXPECT_EQ(Said({{name, "0"}}).find(line), std::string::npos) << name;
+        EXPECT_EQ(Said({{name, ""}}).find(line), std::string::npos) << name;
+        EXPECT_FALSE(fake::StartEngine({{name, "1"}}));
+        fake::EndEngine();
+        EXPECT_TRUE(fake::StartEngine({{name, "0"}}));
+        fake::EndEngine();
     }
 }
 
