@@ -254,10 +254,12 @@ TEST_F(Adverse, WhatIsKnownOfAGpuDiesWithTheContext) {
 TEST_F(Adverse, ContextThatHasEndedUnseenIsNotTouched) {
     Steps(4);
     Launch(0);
+    EXPECT_EQ(last_engine_group_pending(), 1u);
     auto calls = driver().calls;
     driver().journal.clear();
     cus_engine_context_ended(contexts_.back());
     EXPECT_TRUE(driver().journal.empty()) << "what was deferred is lost";
+    EXPECT_EQ(last_engine_group_pending(), 0u);
     for (const char *name : {"cuGraphExecDestroy", "cuGraphDestroy", "cuStreamDestroy_v2"})
         EXPECT_EQ(driver().calls[name], calls[name]) << name;
     // The next context at this address begins anew.
