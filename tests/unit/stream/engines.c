@@ -170,6 +170,10 @@ void last_engine_wants(uint32_t nodes) {
     wanted->n = 1;
 }
 
+uint32_t last_engine_wanted(void) {
+    return last_engine()->context->wanted.n;
+}
+
 uint64_t last_engine_room_at(void) {
     return last_engine()->context->wanted.retry;
 }

@@ -47,8 +47,9 @@ void graphs_hold(int64_t bytes);
 /* Graphs and nodes for which there is room in its context; the same, set. */
 void last_engine_room(uint32_t *graphs, uint32_t *nodes);
 void last_engine_set_room(uint32_t graphs, uint32_t nodes);
-/* A graph of so many nodes is wanted in its context, for which there is no room. */
+/* A graph of so many nodes is wanted in its context, for which there is no room. How many are. */
 void last_engine_wants(uint32_t nodes);
+uint32_t last_engine_wanted(void);
 /* In ns: when room is made in its context at the earliest, and how long work is waited for then. */
 uint64_t last_engine_room_at(void);
 uint64_t last_engine_room_waits(void);

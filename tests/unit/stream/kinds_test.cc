@@ -219,6 +219,8 @@ TEST_F(KindsOfAStep, TheWeakestKernelOfAllStreamsIsKept) {
     EXPECT_GE(steps[0].steps, 8u);
     EXPECT_STREQ(steps[0].kernel, "k3");
     EXPECT_STREQ(steps[0].policy, "eager");
+    EXPECT_STREQ(steps[0].pattern, "k3");
+    EXPECT_EQ(steps[0].line, 4) << "of the configuration";
 }
 
 } // namespace

@@ -49,6 +49,17 @@ TEST_F(Pools, AFreeIsMadeBehindTheOpsInFrontOfIt) {
     EXPECT_EQ(driver().journal.back(), FreeLine(memory));
 }
 
+TEST_F(Pools, AFreeOfAThreadThatSuspendedDeferralIsMadeNow) {
+    Learn();
+    uint64_t memory = Alloc(512);
+    Launch(0);
+    cus_engine_suspend(true);
+    EXPECT_EQ(FreeCall(memory), CUS_FREE_FLUSH);
+    cus_engine_suspend(false);
+    EXPECT_EQ(driver().journal.back(), FreeLine(memory));
+    ASSERT_EQ(Issued(), 2u) << "behind the op in front of it";
+}
+
 // HAZARDS A32: the graph is built before memory goes that is freed behind it.
 TEST_F(Pools, AFreeBehindAGraphIsSeenByTheNextLaunch) {
     driver().table.cuMemsetD8Async = fake::Fill;

@@ -31,6 +31,9 @@ bool StartEngine(const Settings &settings) {
 void EndEngine() {
     if (!std::exchange(running, false))
         return;
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancel);
+    EXPECT_EQ(cancel, PTHREAD_CANCEL_ENABLE) << "a call left the program's thread changed";
     Reset();
     cus_engine_end();
     EXPECT_EQ(cus_mem_held(), 0u) << "host memory that grew with the program";

@@ -47,6 +47,19 @@ TEST_F(Reserve, NothingIsCapturedWhereNoStreamCanBeMade) {
     EXPECT_EQ(driver().calls["cuStreamBeginCapture_v2"], 0);
 }
 
+// As many as there are places to note their sizes.
+TEST_F(Reserve, SoManyGraphsAreWantedAtOnce) {
+    WantRoom();
+    fake::Of(stream_)->busy = true;
+    uint32_t most = 0;
+    for (unsigned grid = 100; grid < 400; grid++) {
+        Steps(1, 0, grid);
+        most = std::max(most, last_engine_wanted());
+    }
+    EXPECT_EQ(most, 32u);
+    fake::Of(stream_)->busy = false;
+}
+
 TEST_F(Reserve, AllThatIsMadeIsCountedAndCharged) {
     static uint32_t built;
     uint32_t graphs, nodes;
