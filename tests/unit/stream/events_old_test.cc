@@ -64,6 +64,26 @@ TEST_F(OldEvents, AreDestroyedOnceEachHoweverMany) {
         EXPECT_EQ(times, 1);
 }
 
+// Its context went, so the driver gave its handle to another event.
+TEST_F(OldEvents, OneWhoseHandleCameBackIsNotDestroyed) {
+    static std::map<CUevent, int> destroyed;
+    destroyed.clear();
+    driver().table.cuEventDestroy_v2 = [](CUevent event) {
+        destroyed[event]++;
+        return CUDA_SUCCESS;
+    };
+    cus_engine_copying(true);
+    for (uintptr_t i : {1, 2}) {
+        Step(i);
+        EXPECT_TRUE(cus_engine_event_goes(Event(i), CUS_ROW_cuEventDestroy_v2));
+    }
+    cus_engine_event_made(Event(1));
+    Step(0);
+    cus_engine_copying(false);
+    cus_engine_event_made(Event(3));
+    EXPECT_EQ(destroyed, (std::map<CUevent, int>{{Event(2), 1}}));
+}
+
 // Another thread destroys the event between the two calls of the hook.
 TEST_F(OldEvents, ARecordOfOneThatHasJustGoneIsMade) {
     cus_record record = {};

@@ -143,6 +143,12 @@ TEST_F(Kinds, WaitsThatDifferHaveHashesThatDiffer) {
 TEST_F(Kinds, AFunctionHasItsNameOnceItRan) {
     EXPECT_TRUE(function_has_name(context_, functions_[0], "k0"));
     EXPECT_TRUE(function_has_name(context_, functions_[2], ""));
+    cus_engine_note_handle(functions_[3], CUS_HANDLE_FUNCTION);
+    fake::Launch(stream_, functions_[3], 100);
+    EXPECT_TRUE(function_has_name(context_, functions_[3], "k3"));
+    cus_engine_note_handle(functions_[4], CUS_HANDLE_KERNEL);
+    fake::Launch(stream_, functions_[4], 100);
+    EXPECT_FALSE(function_has_name(context_, functions_[4], "k4")) << "no kernel has this handle";
 }
 
 // What a lock guards, functions of a context and streams with work, is left alone while another
