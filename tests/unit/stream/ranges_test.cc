@@ -58,6 +58,13 @@ class Ranges : public fake::EngineTest {
         ASSERT_TRUE(fake::StartEngine({}));
     }
     void SetUp() override {
+        Table();
+        current = kContext;
+        told.clear();
+        asked = 0;
+        memory_forget();
+    }
+    static void Table() {
         fake::Reset();
         cus_driver &t = driver().table;
         t.cuPointerGetAttributes = Attributes;
@@ -69,10 +76,6 @@ class Ranges : public fake::EngineTest {
             *context = current;
             return CUDA_SUCCESS;
         };
-        current = kContext;
-        told.clear();
-        asked = 0;
-        memory_forget();
     }
     static memory Of(Told t) {
         told = {t};
@@ -244,6 +247,33 @@ TEST_F(Ranges, OfOneContextSayNothingOfAnother) {
         current = context;
         EXPECT_EQ(memory_at(0x1000, 8), MEMORY_PAGEABLE);
     }
+}
+
+// Wherever they lie, and in whatever order they are asked for.
+TEST_F(Ranges, OfSeveralContextsAreAskedForOnce) {
+    const CUcontext contexts[] = {kOther, (CUcontext)0x10, kContext};
+    for (uint64_t i = 0; i < 12; i++) {
+        told.push_back(Memory(0x10000 * (i + 1), 0x10000 * (i + 1) + 0x100));
+        told.back().type = CU_MEMORYTYPE_HOST;
+    }
+    for (int round = 0; round < 2; round++) {
+        asked = 0;
+        for (uint64_t i = 0; i < 36; i++) {
+            current = contexts[i % 3];
+            EXPECT_EQ(memory_at(0x10000 * (i * 7 % 12 + 1), 8), MEMORY_HOST) << i;
+        }
+        EXPECT_EQ(asked > 0, round == 0) << asked;
+    }
+}
+
+TEST_F(Ranges, OfTheEngineBeforeAreForgotten) {
+    told = {Memory(0x1000, 0x2000)};
+    EXPECT_EQ(memory_at(0x1000, 8), MEMORY_DEVICE);
+    fake::EndEngine();
+    SetUpTestSuite();
+    Table();
+    told.clear();
+    EXPECT_EQ(memory_at(0x1000, 8), MEMORY_PAGEABLE);
 }
 
 TEST_F(Ranges, ThatTouchAreOneOnlyIfBothAreMappings) {
