@@ -198,6 +198,17 @@ TEST_F(Judged, PatienceKeepsItFromPassing) {
     EXPECT_TRUE(Whole({.cut = 1}).passes);
 }
 
+// Not by what its object counted for the stream before it.
+TEST_F(Judged, AnotherStreamIsJudgedByItself) {
+    Judge({.fresh = 5000, .arrived = 5000});
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&ref);
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Launch(0, 0);
+    Wait();
+    EXPECT_FALSE(Whole({}).passes);
+}
+
 TEST_F(Judged, PatienceIsOfNoUseBesideStreamsAndSteps) {
     for (const window &came : {window{.arrived = 2048}, {.steps = 2049}}) {
         last_engine_may_lose(CREDIT, PATIENCE);
