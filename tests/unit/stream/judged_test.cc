@@ -200,13 +200,14 @@ TEST_F(Judged, PatienceKeepsItFromPassing) {
 
 // Not by what its object counted for the stream before it.
 TEST_F(Judged, AnotherStreamIsJudgedByItself) {
-    Judge({.fresh = 5000, .arrived = 5000});
+    Judge({.cut = 100000, .arrived = 5000}); // nothing is judged yet
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     cus_engine_stream_gone(&ref);
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Launch(0, 0);
     Wait();
     EXPECT_FALSE(Whole({}).passes);
+    EXPECT_EQ(now.credit, CREDIT - 700) << "its one op was new";
 }
 
 TEST_F(Judged, PatienceIsOfNoUseBesideStreamsAndSteps) {
