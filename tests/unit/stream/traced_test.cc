@@ -138,6 +138,7 @@ TEST_F(Traced, AKindOfMemsetsSaysHowLargeAnElementIs) {
     for (uint32_t i = 0; i < trace->n_kinds; i++)
         if (trace->kinds[i] && trace->kinds[i]->op == CUS_OP_MEMSET) {
             EXPECT_EQ(trace->kinds[i]->elem, 1u);
+            EXPECT_STREQ(cst_string(trace.get(), trace->kinds[i]->name), "cuMemsetD8Async");
             found++;
         }
     EXPECT_EQ(found, 1u);
