@@ -166,6 +166,38 @@ TEST_F(Contexts, CallsThatBeginWorkOnAStreamThatIsLeftAloneAreNoted) {
     EXPECT_EQ(untracked_used(), used + 1);
 }
 
+// Nothing is new about it, as there may be about a launch.
+TEST_F(Contexts, AMemsetOnAStreamThatIsLeftAloneFlushesNothing) {
+    driver().table.cuMemsetD8Async = fake::Fill;
+    Steps(8);
+    LeaveOthersAlone();
+    Launch(0);
+    driver().journal.clear();
+    cus_memset memset = {};
+    memset.stream = {fake::MakeStream(CU_STREAM_NON_BLOCKING), CUS_ABI_LEGACY};
+    memset.dst = 0x10000;
+    memset.value = memset.elem = 1;
+    memset.width = 64;
+    memset.height = 1;
+    memset.real = (void *)fake::Fill;
+    EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS);
+    EXPECT_EQ(driver().journal.size(), 1u) << "the memset alone";
+    Sync();
+    EXPECT_EQ(driver().journal.size(), 2u);
+}
+
+// A per-thread stream is another one in each context.
+TEST_F(Contexts, WorkOnAPerThreadStreamIsNotedInEachContext) {
+    uint32_t used = untracked_used();
+    std::thread([&] {
+        for (int i : {0, 1, 0, 1}) {
+            contexts_ = {Nth(i)};
+            LaunchOnAPerThreadStream();
+        }
+    }).join();
+    EXPECT_EQ(untracked_used(), used + 2);
+}
+
 // Behind a wait for the context only what began since is in the way, and that can be asked.
 TEST_F(Contexts, WorkBehindAWaitDoesNotKeepOlderWorkInTheWay) {
     In(contexts_.back(), [&] {
