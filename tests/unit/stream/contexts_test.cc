@@ -180,7 +180,7 @@ TEST_F(Contexts, AMemsetOnAStreamThatIsLeftAloneFlushesNothing) {
     memset.width = 64;
     memset.height = 1;
     memset.real = (void *)fake::Fill;
-    EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS);
+    In(contexts_.back(), [&] { EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS); });
     EXPECT_EQ(driver().journal.size(), 1u) << "the memset alone";
     Sync();
     EXPECT_EQ(driver().journal.size(), 2u);
@@ -196,6 +196,9 @@ TEST_F(Contexts, WorkOnAPerThreadStreamIsNotedInEachContext) {
         }
     }).join();
     EXPECT_EQ(untracked_used(), used + 2);
+    for (int i : {0, 1})
+        In(Nth(i), [] { cus_engine_wait_ended(cus_engine_wait_begins()); });
+    EXPECT_EQ(untracked_used(), used);
 }
 
 // Behind a wait for the context only what began since is in the way, and that can be asked.
