@@ -185,6 +185,20 @@ TEST_F(Started, ABuiltGraphIsNews) {
     EXPECT_NE(log.find("dropped: 4 nodes, about "), std::string::npos) << log;
 }
 
+TEST_F(Started, AGraphThatGoesForAnotherIsNewsToo) {
+    std::string path = testing::TempDir() + "room.log";
+    unlink(path.c_str());
+    fake::StartEngine({{"CUSPLICE_LOG_FILE", path},
+                       {"CUSPLICE_LOG", "warn,graph:info"},
+                       {"CUSPLICE_GRAPH_MB", "1"}});
+    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 20; i++)
+        fake::Learn(stream, fake::MakeFunctions(60));
+    fake::EndEngine();
+    std::string log = ReadFile(path);
+    EXPECT_NE(log.find("graph_mb is used up"), std::string::npos) << log.substr(0, 1000);
+}
+
 TEST_F(Started, WithoutGraphsNothingIsLearned) {
     Eager("");
     EXPECT_EQ(Nodes(), 0u);
