@@ -185,6 +185,22 @@ TEST_F(Started, ABuiltGraphIsNews) {
     EXPECT_NE(log.find("dropped: 4 nodes, about "), std::string::npos) << log;
 }
 
+TEST_F(Started, WhereGraphsEndIsNewsTheFirstTime) {
+    std::string path = testing::TempDir() + "ends.log";
+    unlink(path.c_str());
+    driver().fail = [](const std::string &name) {
+        return name == "cuGraphLaunch" ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    };
+    fake::StartEngine({{"CUSPLICE_LOG_FILE", path}, {"CUSPLICE_LOG", "warn,stream:info"}});
+    fake::Learn(fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeFunctions(4));
+    fake::EndEngine();
+    std::string log = ReadFile(path), line = "graphs end at k0: ";
+    size_t at = log.find(line);
+    ASSERT_NE(at, std::string::npos) << log;
+    EXPECT_EQ(log.find(line, at + 1), std::string::npos) << log;
+    EXPECT_NE(log.find("deferred ops that go out one by one: 4", at), std::string::npos) << log;
+}
+
 TEST_F(Started, AGraphThatGoesForAnotherIsNewsToo) {
     std::string path = testing::TempDir() + "room.log";
     unlink(path.c_str());

@@ -27,13 +27,14 @@ class Traced : public fake::ProgramTest {
     void SetUp() override {}
     void TearDown() override {}
     // In a process of its own: a process records once.
-    Trace Record(const std::function<void()> &program) {
+    Trace Record(const std::function<void()> &program, fake::Settings settings = {}) {
         std::string path = testing::TempDir() + "traced" + std::to_string(getpid()) + ".cst";
         pid_t child = fork();
         if (child == 0) {
             fake::Reset();
-            EXPECT_TRUE(fake::StartEngine(
-                {{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}}));
+            settings.insert(settings.end(),
+                            {{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}});
+            EXPECT_TRUE(fake::StartEngine(settings));
             ProgramTest::SetUp();
             EXPECT_TRUE(cus_record_start(path.c_str(), "{}", 0, 0));
             program();
@@ -97,6 +98,26 @@ TEST_F(Traced, ALaunchSaysWhatWasDoneWithItsGraph) {
     const std::vector<int> expected = {CST_BUILT, CST_BUILT,   CST_BUILT,   CST_EXACT,  CST_EXACT,
                                        CST_EXACT, CST_PATCHED, CST_PATCHED, CST_PATCHED};
     EXPECT_EQ(choices, expected);
+}
+
+// Also the first launch, whose function is known only behind it.
+TEST_F(Traced, AnOpSaysWhichRuleMadeItGoOutAlone) {
+    Trace trace = Record(
+        [this] {
+            for (int step = 0; step < 3; step++) {
+                Launch(0);
+                Launch(1);
+                Sync();
+            }
+        },
+        {{"CUSPLICE_EAGER", "k1"}});
+    ASSERT_TRUE(trace);
+    std::vector<std::string> said;
+    for (const cst_op *op : All<cst_op>(trace, CST_OP))
+        said.push_back(op->eager ? cst_string(trace.get(), op->eager) : "");
+    const std::vector<std::string> expected = {"observing", "rule",      "observing",
+                                               "rule",      "observing", "rule"};
+    EXPECT_EQ(said, expected);
 }
 
 TEST_F(Traced, AFlushSaysHowManyOpsWentOutAndWhy) {
