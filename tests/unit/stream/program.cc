@@ -34,6 +34,7 @@ void EndEngine() {
     int cancel = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancel);
     EXPECT_EQ(cancel, PTHREAD_CANCEL_ENABLE) << "a call left the program's thread changed";
+    EXPECT_EQ(capture_mode, CU_STREAM_CAPTURE_MODE_GLOBAL) << "the same";
     Reset();
     cus_engine_end();
     EXPECT_EQ(cus_mem_held(), 0u) << "host memory that grew with the program";
