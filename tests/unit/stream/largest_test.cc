@@ -84,4 +84,18 @@ TEST_F(ListOfSegments, IsOfTheStreamWithMostOpsInGraphs) {
     EXPECT_NE(List(), list);
 }
 
+class OfAnEarlierStream : public Largest {};
+
+// How much may be built at a time grows with the steps of a stream.
+TEST_F(OfAnEarlierStream, LongStepsAreNotTheNextStreams) {
+    Good(1, 1);
+    uint32_t share = last_engine_share();
+    Good(4, 5000);
+    EXPECT_GT(last_engine_share(), share);
+    Go(stream_);
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Good(1, 1);
+    EXPECT_EQ(last_engine_share(), share);
+}
+
 } // namespace

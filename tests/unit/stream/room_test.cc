@@ -234,6 +234,24 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
     fake::Of(other)->busy = false;
 }
 
+// Longer than for 200 looks, where the work before it ended.
+TEST_F(Room, WorkIsWaitedForAgainWhereItEnded) {
+    static int looks;
+    driver().table.cuMemGetInfo_v2 = [](size_t *available, size_t *total) {
+        *available = 1 << 20;
+        *total = 1 << 30;
+        return CUDA_SUCCESS;
+    };
+    driver().table.cuStreamQuery = [](CUstream) {
+        return looks-- > 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    };
+    for (int round = 0; round < 3; round++) {
+        Steps(4);
+        looks = 300;
+        EXPECT_TRUE(cus_engine_give_memory_back(2 << 20)) << round;
+    }
+}
+
 // A thread in a copy holds the driver's locks, and a graph that is destroyed may wait for them.
 TEST_F(Room, NothingIsGivenBackBesideACopy) {
     driver().table.cuMemGetInfo_v2 = [](size_t *available, size_t *total) {
