@@ -237,6 +237,9 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
 // Longer than for 200 looks, where the work before it ended.
 TEST_F(Room, WorkIsWaitedForAgainWhereItEnded) {
     static int looks;
+    fake::EndEngine(); // which may expect nothing of work any more
+    SetUpTestSuite();
+    SetUp();
     driver().table.cuMemGetInfo_v2 = [](size_t *available, size_t *total) {
         *available = 1 << 20;
         *total = 1 << 30;
