@@ -1,5 +1,6 @@
 // Promise: room for graphs is made of graphs as large as those that were wanted, and what was made
 // is what is counted.
+#include "tests/unit/stream/calls.h"
 #include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/nodes.h"
 #include "tests/unit/stream/room.h"
@@ -10,13 +11,18 @@ namespace {
 
 class Reserve : public RoomOfANewContext {
   protected:
-    // A graph of small kernels would not be as large as the graph that is built later.
-    void ExpectOnly(int large) {
+    // The kernels that fill the graphs, where this one has the most params and its kind is changed.
+    std::set<CUfunction> FilledBy(
+        int large, void (*change)(cus_kind *) = [](cus_kind *) {}) {
         static std::set<CUfunction> captured;
         captured.clear();
         auto *function = reinterpret_cast<fake::Function *>(functions_[large]);
         function->params = {{0, 8}, {12, 4}}; // four bytes more, for a gap
         WantRoom();
+        CUcontext context;
+        driver().table.cuCtxGetCurrent(&context);
+        fake::Call call(stream_, functions_[large], 1);
+        change(const_cast<cus_kind *>(launch_kind(context, &call.launch)));
         static decltype(driver().table.cuLaunchKernel) real;
         real = driver().table.cuLaunchKernel;
         driver().table.cuLaunchKernel = [](CUfunction f, auto... more) {
@@ -24,8 +30,8 @@ class Reserve : public RoomOfANewContext {
             return real(f, more...);
         };
         WaitUntil([] { return Built() > 0; });
-        ASSERT_GT(Built(), 0);
-        EXPECT_EQ(captured, std::set<CUfunction>{functions_[large]});
+        EXPECT_GT(Built(), 0);
+        return captured;
     }
     static int Built() { return driver().calls["cuGraphInstantiateWithFlags"]; }
     void Want() {
@@ -35,11 +41,25 @@ class Reserve : public RoomOfANewContext {
     }
 };
 
+// A graph of small kernels would not be as large as the graph that is built later.
 TEST_F(Reserve, TheKernelWithTheMostParamsFillsTheGraphs) {
-    ExpectOnly(1);
+    EXPECT_EQ(FilledBy(1), std::set<CUfunction>{functions_[1]});
 }
 TEST_F(Reserve, SoItDoesWhereASegmentBeginsWithIt) {
-    ExpectOnly(0);
+    EXPECT_EQ(FilledBy(0), std::set<CUfunction>{functions_[0]});
+}
+
+// Nor do these, whose nodes are not as those of others.
+TEST_F(Reserve, AKernelWithAttributesFillsNone) {
+    EXPECT_EQ(FilledBy(1, [](cus_kind *kind) { kind->n_attrs = 1; }).count(functions_[1]), 0u);
+}
+TEST_F(Reserve, ACooperativeKernelFillsNone) {
+    EXPECT_EQ(FilledBy(1, [](cus_kind *kind) { kind->cooperative = true; }).count(functions_[1]),
+              0u);
+}
+TEST_F(Reserve, AKernelThatIsNotDeferredFillsNone) {
+    EXPECT_EQ(FilledBy(1, [](cus_kind *kind) { kind->deferrable = false; }).count(functions_[1]),
+              0u);
 }
 
 // Without a stream of its own nothing is captured, least of all on the legacy stream.
