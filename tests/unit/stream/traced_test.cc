@@ -1,5 +1,6 @@
 // Promise: a trace says of each kind of op, each stream and each graph launch what it is, and says
 // it once.
+#include "tests/unit/stream/pointers.h"
 #include "tests/unit/stream/program.h"
 #include "tests/unit/trace/opened.h"
 
@@ -163,6 +164,45 @@ TEST_F(Traced, AKindOfMemsetsSaysHowLargeAnElementIs) {
             found++;
         }
     EXPECT_EQ(found, 1u);
+}
+
+TEST_F(Traced, WhatTheDriverSaysOfMemoryIsThere) {
+    Trace trace = Record([this] {
+        driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids,
+                                                   void **values, CUdeviceptr address) {
+            fake::Pointer one;
+            one.start = address & ~0xffffull;
+            one.size = 0x1000;
+            if (address >= 0x20000) { // a mapping within a reservation
+                one.context = nullptr;
+                one.base = one.start;
+                one.bytes = one.size;
+                one.mapped = 1;
+                one.access = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+            }
+            fake::Answer(one, n, ids, values);
+            return CUDA_SUCCESS;
+        };
+        cus_copy copy = {};
+        copy.stream = {stream_, CUS_ABI_LEGACY};
+        copy.dst = 0x10010;
+        copy.src = 0x20020;
+        copy.bytes = 64;
+        copy.real = (void *)+[](CUdeviceptr, CUdeviceptr, size_t, CUstream) { //
+            return CUDA_SUCCESS;
+        };
+        EXPECT_EQ(cus_engine_copy(&copy), CUDA_SUCCESS);
+    });
+    ASSERT_TRUE(trace);
+    std::map<uint64_t, std::vector<uint64_t>> said;
+    for (uint32_t i = 0; i < trace->n_ranges; i++) {
+        const cst_range &range = *trace->ranges[i];
+        said[range.asked] = {range.start, range.size, range.type, range.own};
+    }
+    const std::map<uint64_t, std::vector<uint64_t>> expected = {
+        {0x10010, {0x10000, 0x1000, CU_MEMORYTYPE_DEVICE, 1}},
+        {0x20020, {0x20000, 0x1000, CU_MEMORYTYPE_DEVICE, 3}}};
+    EXPECT_EQ(said, expected);
 }
 
 // Nothing is deferred there, so that no object keeps its number.
