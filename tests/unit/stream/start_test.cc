@@ -113,7 +113,6 @@ TEST_F(Started, AFunctionWhoseNameIsNullIsUnnamed) {
         *name = nullptr;
         return CUDA_SUCCESS;
     };
-    driver().table.cuKernelGetName = nullptr;
     Eager("");
     static cus_report report;
     cus_counters counters = fake::Counters();

@@ -141,7 +141,7 @@ TEST_F(Traced, AFlushSaysHowManyOpsWentOutAndWhy) {
 TEST_F(Traced, AKindOfMemsetsSaysHowLargeAnElementIs) {
     Trace trace = Record([this] {
         driver().table.cuMemsetD8Async = fake::Fill;
-        for (int step = 0; step < 3; step++) {
+        for (int step = 0; step < 8; step++) {
             cus_memset memset = {};
             memset.stream = {stream_, CUS_ABI_LEGACY};
             memset.dst = 0x10000;
