@@ -231,12 +231,14 @@ TEST_F(SimCases, ColdStartsAreShorterTheSecondTime) {
         << results;
 }
 
-/* The grid of bench: each cell ends as recorded, and tables and plot are kept. */
+/* The grid of bench: each cell ends as recorded, and tables and plot are kept. Graphs gain little
+ * on the simulator, so on a loaded machine a program may be let pass. */
 TEST_F(SimCases, BenchMeasuresEachCell) {
     CarryDecode();
     std::string sim = Path("SIMULATOR");
     Script("carry/cusplice", "export LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
-                                 " CUSIM_DELAY_US=0\nexec " + Path("TOOL") + " \"$@\"");
+                                 " CUSIM_DELAY_US=0 CUSPLICE_DEMOTE=no\nexec " + Path("TOOL") +
+                                 " \"$@\"");
     EXPECT_EQ(Run("bench --quick", ""), 0) << Read("log");
     std::string results = Read("out/RESULTS.md");
     EXPECT_NE(results.find("| decode host: cells | 5 | 5 | pass |"), std::string::npos) << results;
