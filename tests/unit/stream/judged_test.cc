@@ -200,7 +200,7 @@ TEST_F(Judged, PatienceKeepsItFromPassing) {
 
 // Not by what its object counted for the stream before it.
 TEST_F(Judged, AnotherStreamIsJudgedByItself) {
-    Judge({.cut = 100000, .arrived = 5000}); // nothing is judged yet
+    Judge({.ops = 60000, .cut = 60000, .arrived = 5000}); // nothing is judged yet
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     cus_engine_stream_gone(&ref);
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
