@@ -173,13 +173,7 @@ TEST_F(Contexts, AMemsetOnAStreamThatIsLeftAloneFlushesNothing) {
     LeaveOthersAlone();
     Launch(0);
     driver().journal.clear();
-    cus_memset memset = {};
-    memset.stream = {fake::MakeStream(CU_STREAM_NON_BLOCKING), CUS_ABI_LEGACY};
-    memset.dst = 0x10000;
-    memset.value = memset.elem = 1;
-    memset.width = 64;
-    memset.height = 1;
-    memset.real = (void *)fake::Fill;
+    cus_memset memset = fake::FillCall(fake::MakeStream(CU_STREAM_NON_BLOCKING));
     In(contexts_.back(), [&] { EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS); });
     EXPECT_EQ(driver().journal.size(), 1u) << "the memset alone";
     Sync();

@@ -63,13 +63,13 @@ bool room_has_priority(void);
 /* Launches that were timed, and what the last of them took. */
 uint32_t launches_timed(uint32_t *ns);
 
-/* What came since its account was judged last; the account may be judged. Counts are of ops, but
- * for `launches` and `anew` (graphs), `patched` and `built` (nodes), and `steps`. */
 #ifdef __cplusplus
-#define OR_0 = 0
+#define OR_0 = 0 /* a field that a test does not name */
 #else
 #define OR_0
 #endif
+/* What came since its account was judged last; the account may be judged. Counts are of ops, but
+ * for `launches` and `anew` (graphs), `patched` and `built` (nodes), and `steps`. */
 struct window {
     uint64_t ops OR_0, in_graphs OR_0, launches OR_0, patched OR_0, built OR_0, anew OR_0,
         fresh OR_0, warm OR_0, cut OR_0, arrived OR_0, steps OR_0;

@@ -30,6 +30,15 @@ class OldEvents : public fake::ProgramTest {
         fake::EndEngine();
     }
 
+    static void CountDestroyed() {
+        destroyed.clear();
+        driver().table.cuEventDestroy_v2 = [](CUevent event) {
+            destroyed[event]++;
+            return CUDA_SUCCESS;
+        };
+    }
+    static inline std::map<CUevent, int> destroyed; // how often each was
+
     // A segment of four ops with a record of the event, which is made for it.
     void Step(uintptr_t event) {
         cus_engine_event_made(Event(event));
@@ -44,12 +53,7 @@ class OldEvents : public fake::ProgramTest {
 // While a thread copies pageable memory none is destroyed, so that many are left.
 TEST_F(OldEvents, AreDestroyedOnceEachHoweverMany) {
     enum { MANY = 100 };
-    static std::map<CUevent, int> destroyed;
-    destroyed.clear();
-    driver().table.cuEventDestroy_v2 = [](CUevent event) {
-        destroyed[event]++;
-        return CUDA_SUCCESS;
-    };
+    CountDestroyed();
     cus_engine_copying(true);
     for (uintptr_t i = 1; i <= MANY; i++) {
         Step(i);
@@ -66,12 +70,7 @@ TEST_F(OldEvents, AreDestroyedOnceEachHoweverMany) {
 
 // Its context went, so the driver gave its handle to another event.
 TEST_F(OldEvents, OneWhoseHandleCameBackIsNotDestroyed) {
-    static std::map<CUevent, int> destroyed;
-    destroyed.clear();
-    driver().table.cuEventDestroy_v2 = [](CUevent event) {
-        destroyed[event]++;
-        return CUDA_SUCCESS;
-    };
+    CountDestroyed();
     cus_engine_copying(true);
     for (uintptr_t i : {1, 2}) {
         Step(i);

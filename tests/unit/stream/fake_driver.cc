@@ -138,6 +138,18 @@ CUresult Fill(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream) {
     return AsLaunch(FillFunction(), n, dst, value, stream);
 }
 
+cus_memset FillCall(CUstream stream, cus_abi abi, CUdeviceptr dst) {
+    cus_memset memset = {};
+    memset.stream = {stream, abi};
+    memset.dst = dst;
+    memset.value = 7;
+    memset.elem = 1;
+    memset.width = 64;
+    memset.height = 1;
+    memset.real = (void *)Fill;
+    return memset;
+}
+
 /* The same graphs are built in the same steps, however slow the machine is. */
 static const int any_build_time = setenv("CUSPLICE_BUILD_US", "0", 0);
 

@@ -75,6 +75,8 @@ CUfunction FillFunction();
 CUresult AsLaunch(CUfunction f, size_t size, uint64_t a, uint32_t b, CUstream stream);
 CUresult Copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult Fill(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream);
+// A memset of 64 bytes to 7 by Fill, as a hook describes it.
+cus_memset FillCall(CUstream stream, cus_abi abi = CUS_ABI_LEGACY, CUdeviceptr dst = 0x10000);
 
 // The calling thread's, as cuThreadExchangeStreamCaptureMode left it.
 extern thread_local CUstreamCaptureMode capture_mode;

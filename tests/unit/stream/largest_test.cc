@@ -1,5 +1,5 @@
 // Promise: what a report says of steps is of the stream with most ops, whether it is there or has
-// gone.
+// gone. What an object counted for a stream is not the next one's.
 #include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/pays.h"
 

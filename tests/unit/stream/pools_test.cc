@@ -72,13 +72,7 @@ TEST_F(Pools, AFreeBehindAGraphIsSeenByTheNextLaunch) {
         return CUDA_SUCCESS;
     };
     auto step = [&](bool frees) { // how many graphs it launched
-        cus_memset memset = {};
-        memset.stream = {stream_, CUS_ABI_LEGACY};
-        memset.dst = 0x10000;
-        memset.value = memset.elem = 1;
-        memset.width = 64;
-        memset.height = 1;
-        memset.real = (void *)fake::Fill;
+        cus_memset memset = fake::FillCall(stream_);
         int before = driver().calls["cuGraphLaunch"];
         uint64_t memory = frees ? Alloc(512) : 0;
         Launch(0);

@@ -98,14 +98,7 @@ struct Program {
         Do(recorded_launch, cus_engine_launch, launch);
     }
     void Memset() {
-        cus_memset memset = {};
-        memset.stream = {stream, abi};
-        memset.dst = kDevice;
-        memset.value = 7;
-        memset.elem = 1;
-        memset.width = 64;
-        memset.height = 1;
-        memset.real = (void *)fake::Fill;
+        cus_memset memset = fake::FillCall(stream, abi, kDevice);
         Do(recorded_memset, cus_engine_memset, memset);
     }
     void Memcpy() {

@@ -15,6 +15,15 @@ class Room : public Adverse {
                 Steps(1, 0, grid);
     }
 
+    // The GPU has hardly any memory left.
+    static void OneMibLeft() {
+        fake::driver().table.cuMemGetInfo_v2 = [](size_t *available, size_t *total) {
+            *available = 1 << 20;
+            *total = 1 << 30;
+            return CUDA_SUCCESS;
+        };
+    }
+
     // Steps beside a stream that is busy, of which no graph can be built; it rests behind them.
     void WantRoom() {
         Launch(0);

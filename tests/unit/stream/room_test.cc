@@ -206,11 +206,7 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
         waits++;
         return CUDA_SUCCESS;
     };
-    driver().table.cuMemGetInfo_v2 = [](size_t *available, size_t *total) {
-        *available = 1 << 20;
-        *total = 1 << 30;
-        return CUDA_SUCCESS;
-    };
+    OneMibLeft();
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Steps(4);
     fake::Launch(other, functions_[1], 1, 1);
@@ -240,11 +236,7 @@ TEST_F(Room, WorkIsWaitedForAgainWhereItEnded) {
     fake::EndEngine(); // which may expect nothing of work any more
     SetUpTestSuite();
     SetUp();
-    driver().table.cuMemGetInfo_v2 = [](size_t *available, size_t *total) {
-        *available = 1 << 20;
-        *total = 1 << 30;
-        return CUDA_SUCCESS;
-    };
+    OneMibLeft();
     driver().table.cuStreamQuery = [](CUstream) {
         return looks-- > 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     };
@@ -257,11 +249,7 @@ TEST_F(Room, WorkIsWaitedForAgainWhereItEnded) {
 
 // A thread in a copy holds the driver's locks, and a graph that is destroyed may wait for them.
 TEST_F(Room, NothingIsGivenBackBesideACopy) {
-    driver().table.cuMemGetInfo_v2 = [](size_t *available, size_t *total) {
-        *available = 1 << 20;
-        *total = 1 << 30;
-        return CUDA_SUCCESS;
-    };
+    OneMibLeft();
     Steps(4);
     cus_engine_copying(true);
     EXPECT_FALSE(cus_engine_give_memory_back(2 << 20));
@@ -274,11 +262,7 @@ TEST_F(Room, NothingIsGivenBackBesideACopy) {
 TEST_F(Room, WorkThatStayedMayEndUnderTheNextEngine) {
     static int looks;
     auto prepare = [this] {
-        driver().table.cuMemGetInfo_v2 = [](size_t *available, size_t *total) {
-            *available = 1 << 20;
-            *total = 1 << 30;
-            return CUDA_SUCCESS;
-        };
+        OneMibLeft();
         Steps(4);
         ASSERT_GT(driver().calls["cuGraphInstantiateWithFlags"], 0);
     };

@@ -349,13 +349,7 @@ TEST_F(Rows, RulesNameTheirCalls) {
 // The first of the calls that rules may name.
 TEST_F(Rows, AMemsetOfBytesHasARuleToo) {
     auto bytes = [&](cus_abi abi) {
-        cus_memset memset = {};
-        memset.stream = {stream_, abi};
-        memset.dst = kDevice;
-        memset.elem = 1;
-        memset.width = 64;
-        memset.height = 1;
-        memset.real = (void *)fake::Fill;
+        cus_memset memset = fake::FillCall(stream_, abi, kDevice);
         return Deferred([&] { return cus_engine_memset(&memset); });
     };
     EXPECT_TRUE(bytes(CUS_ABI_LEGACY));

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,15 +27,34 @@ class Started : public fake::EngineTest {
     void SetUp() override { fake::Reset(); }
     void TearDown() override { fake::EndEngine(); }
 
-    // What an engine with the driver as it is now logs when it starts.
-    static std::string Said(fake::Settings more = {}) {
+    // What an engine with the driver as it is now logs, from its start to its end.
+    static std::string Said(
+        fake::Settings more = {}, const std::string &level = "warn",
+        const std::function<void()> &program = [] {}) {
         std::string path = testing::TempDir() + "start.log";
         unlink(path.c_str());
-        more.insert(more.end(), {{"CUSPLICE_LOG_FILE", path}, {"CUSPLICE_LOG", "warn"}});
+        more.insert(more.end(), {{"CUSPLICE_LOG_FILE", path}, {"CUSPLICE_LOG", level}});
         fake::StartEngine(more);
+        program();
         fake::EndEngine();
         return ReadFile(path);
     }
+    // Steps of so many launches, which become a graph.
+    static void Learn(unsigned launches) {
+        fake::Learn(fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeFunctions(launches));
+    }
+    // The first launch of such steps is deferred.
+    static CUstream LaunchDeferred() {
+        CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        functions_ = fake::MakeFunctions(4);
+        fake::Learn(stream, functions_);
+        driver().journal.clear();
+        fake::Launch(stream, functions_[0], 0);
+        EXPECT_TRUE(driver().journal.empty());
+        return stream;
+    }
+    static inline std::vector<CUfunction> functions_;
+
     // Steps of launches where no graph is built; `rules` is more of the configuration.
     static void Eager(const std::string &rules) {
         std::string path = testing::TempDir() + "start.conf";
@@ -138,12 +158,7 @@ TEST_F(Started, WhatThreadsBeganBeforeTheFirstStreamIsNotForgotten) {
 
 TEST_F(Started, ACallThatConcernsNoStreamFlushesNothing) {
     ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));
-    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    std::vector<CUfunction> functions = fake::MakeFunctions(4);
-    fake::Learn(stream, functions);
-    driver().journal.clear();
-    fake::Launch(stream, functions[0], 0);
-    ASSERT_TRUE(driver().journal.empty()) << "it is deferred";
+    CUstream stream = LaunchDeferred();
     cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
     cus_engine_flush(CUS_SCOPE_NONE, &ref, CUS_ROW_cuStreamSynchronize);
     EXPECT_TRUE(driver().journal.empty());
@@ -153,15 +168,11 @@ TEST_F(Started, ACallThatConcernsNoStreamFlushesNothing) {
 
 TEST_F(Started, NodesThatAreTimedNoMoreFlushNothing) {
     ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));
-    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    std::vector<CUfunction> functions = fake::MakeFunctions(4);
-    fake::Learn(stream, functions);
-    driver().journal.clear();
-    fake::Launch(stream, functions[0], 0);
+    CUstream stream = LaunchDeferred();
     cus_engine_nodes_timed(true);
     EXPECT_EQ(driver().journal.size(), 1u);
     fake::Sync(stream);
-    fake::Launch(stream, functions[0], 0);
+    fake::Launch(stream, functions_[0], 0);
     ASSERT_EQ(driver().journal.size(), 1u) << "it is deferred";
     cus_engine_nodes_timed(false);
     EXPECT_EQ(driver().journal.size(), 1u);
@@ -171,29 +182,19 @@ TEST_F(Started, NodesThatAreTimedNoMoreFlushNothing) {
 
 // Of graphs: what was built of which ops, and how long that took.
 TEST_F(Started, ABuiltGraphIsNews) {
-    std::string path = testing::TempDir() + "news.log";
-    unlink(path.c_str());
     cus_virtual.on = true;
     cus_virtual.ns = 1000000;
     driver().building = [](unsigned) { cus_virtual.ns += 345678; };
-    fake::StartEngine({{"CUSPLICE_LOG_FILE", path}, {"CUSPLICE_LOG", "warn,graph:info"}});
-    fake::Learn(fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeFunctions(4));
-    fake::EndEngine();
-    std::string log = ReadFile(path);
+    std::string log = Said({}, "warn,graph:info", [] { Learn(4); });
     EXPECT_NE(log.find("built: 4 ops, k0 to k3, in 345 us, about "), std::string::npos) << log;
     EXPECT_NE(log.find("dropped: 4 nodes, about "), std::string::npos) << log;
 }
 
 TEST_F(Started, WhereGraphsEndIsNewsTheFirstTime) {
-    std::string path = testing::TempDir() + "ends.log";
-    unlink(path.c_str());
     driver().fail = [](const std::string &name) {
         return name == "cuGraphLaunch" ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     };
-    fake::StartEngine({{"CUSPLICE_LOG_FILE", path}, {"CUSPLICE_LOG", "warn,stream:info"}});
-    fake::Learn(fake::MakeStream(CU_STREAM_NON_BLOCKING), fake::MakeFunctions(4));
-    fake::EndEngine();
-    std::string log = ReadFile(path), line = "graphs end at k0: ";
+    std::string log = Said({}, "warn,stream:info", [] { Learn(4); }), line = "graphs end at k0: ";
     size_t at = log.find(line);
     ASSERT_NE(at, std::string::npos) << log;
     EXPECT_EQ(log.find(line, at + 1), std::string::npos) << log;
@@ -201,16 +202,11 @@ TEST_F(Started, WhereGraphsEndIsNewsTheFirstTime) {
 }
 
 TEST_F(Started, AGraphThatGoesForAnotherIsNewsToo) {
-    std::string path = testing::TempDir() + "room.log";
-    unlink(path.c_str());
-    fake::StartEngine({{"CUSPLICE_LOG_FILE", path},
-                       {"CUSPLICE_LOG", "warn,graph:info"},
-                       {"CUSPLICE_GRAPH_MB", "1"}});
-    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    for (int i = 0; i < 20; i++)
-        fake::Learn(stream, fake::MakeFunctions(60));
-    fake::EndEngine();
-    std::string log = ReadFile(path);
+    std::string log = Said({{"CUSPLICE_GRAPH_MB", "1"}}, "warn,graph:info", [] {
+        CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        for (int i = 0; i < 20; i++)
+            fake::Learn(stream, fake::MakeFunctions(60));
+    });
     EXPECT_NE(log.find("graph_mb is used up"), std::string::npos) << log.substr(0, 1000);
 }
 

@@ -52,13 +52,7 @@ TEST_F(Timed, EverySixteenthLaunchOfAThread) {
 
 TEST_F(Timed, NoMemset) {
     uint32_t took;
-    cus_memset memset = {};
-    memset.stream = {stream_, CUS_ABI_LEGACY};
-    memset.dst = 0x10000;
-    memset.elem = 1;
-    memset.width = 64;
-    memset.height = 1;
-    memset.real = (void *)fake::Fill;
+    cus_memset memset = fake::FillCall(stream_);
     g_takes = 100;
     std::thread([&] {
         for (int i = 0; i < 15; i++)

@@ -142,14 +142,7 @@ TEST_F(Traced, AKindOfMemsetsSaysHowLargeAnElementIs) {
     Trace trace = Record([this] {
         driver().table.cuMemsetD8Async = fake::Fill;
         for (int step = 0; step < 8; step++) {
-            cus_memset memset = {};
-            memset.stream = {stream_, CUS_ABI_LEGACY};
-            memset.dst = 0x10000;
-            memset.value = 7;
-            memset.elem = 1;
-            memset.width = 64;
-            memset.height = 1;
-            memset.real = (void *)fake::Fill;
+            cus_memset memset = fake::FillCall(stream_);
             EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS);
             Launch(0);
             Sync();
