@@ -221,6 +221,21 @@ bool GraphsOn(int major, int minor, int version, const std::function<void()> &st
     return driver().calls["cuGraphLaunch"] > before;
 }
 
+// A context that is made where an old one was may be one of another GPU.
+TEST_F(Adverse, TheNextContextAtAnAddressIsAskedWhetherGraphsHangThere) {
+    DriverSaysWhatItIs();
+    contexts_.back() = (CUcontext)0xa0000;
+    auto steps = [&] {
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        Steps(6);
+    };
+    EXPECT_TRUE(GraphsOn(9, 0, 13000, steps));
+    cus_engine_context_ended(contexts_.back());
+    EXPECT_FALSE(GraphsOn(10, 3, 13000, steps));
+    cus_engine_context_ended(contexts_.back());
+    EXPECT_TRUE(GraphsOn(9, 0, 13000, steps));
+}
+
 TEST_F(Adverse, NothingIsDeferredWhereGraphsAreKnownToHang) {
     DriverSaysWhatItIs();
     uintptr_t context = 0x9000;

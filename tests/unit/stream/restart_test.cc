@@ -308,10 +308,12 @@ TEST_F(Restart, TheSignatureCacheIsTheOneOfItsSettings) {
     ASSERT_TRUE(mkdtemp(folder.data()));
     std::vector<CUfunction> functions = fake::MakeFunctions(12);
     static cus_report report;
-    auto facts = [&](const fake::Settings &settings) {
+    auto facts = [&](const fake::Settings &settings, bool code_goes = false) {
         fake::Reset();
         EXPECT_TRUE(fake::StartEngine(settings));
         Steps(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions, 12);
+        if (code_goes)
+            cus_engine_code_gone();
         cus_counters counters = fake::Counters();
         cus_engine_report(&report, &counters, cus_api_name);
         cus_engine_cache_save(true);
@@ -327,6 +329,13 @@ TEST_F(Restart, TheSignatureCacheIsTheOneOfItsSettings) {
     EXPECT_EQ(again.built, 3u) << "graphs of four ops each";
     EXPECT_EQ(facts(plain).state, nullptr);
     EXPECT_EQ(facts(cached).built, again.built);
+    std::filesystem::remove_all(folder);
+
+    // What was learned of code that has gone is for the next run, too.
+    ASSERT_TRUE(std::filesystem::create_directory(folder));
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+    EXPECT_EQ(facts(cached, true).entries, 0u);
+    EXPECT_EQ(facts(cached).entries, again.entries);
     std::filesystem::remove_all(folder);
 }
 

@@ -198,6 +198,52 @@ TEST_F(Traced, WhatTheDriverSaysOfMemoryIsThere) {
     EXPECT_EQ(said, expected);
 }
 
+// A definition is as long as what it says; more would be whatever lies behind it.
+TEST_F(Traced, DefinitionsTakeTheWordsThatTheyNeed) {
+    Trace trace = Record([this] {
+        driver().table.cuLaunchKernelEx = fake::LaunchEx;
+        CUlaunchAttribute attributes[2] = {};
+        attributes[0].id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+        attributes[0].value.sharedMemCarveout = 50;
+        attributes[1].id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+        for (unsigned n : {0, 1, 2}) {
+            fake::Call call(stream_, functions_[n], 100);
+            CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, stream_, attributes, n};
+            call.launch.form = CUS_LAUNCH_EX;
+            call.launch.attrs = attributes;
+            call.launch.n_attrs = n;
+            call.launch.config = &config;
+            call.launch.real = (void *)fake::LaunchEx;
+            EXPECT_EQ(cus_engine_launch(&call.launch), CUDA_SUCCESS);
+        }
+        Launch(3);
+        Sync();
+    });
+    ASSERT_TRUE(trace);
+    unsigned streams = 0;
+    for (uint32_t i = 0; i < trace->n_streams; i++)
+        if (const cst_stream *stream = trace->streams[i]) {
+            EXPECT_EQ(stream->head.words, sizeof *stream / 8);
+            streams++;
+        }
+    EXPECT_EQ(streams, 1u);
+    std::map<std::string, std::vector<uint32_t>> attributes;
+    for (uint32_t i = 0; i < trace->n_kinds; i++)
+        if (const cst_kind *kind = trace->kinds[i]) {
+            size_t bytes = sizeof *kind + kind->n_arguments * sizeof(cst_argument) +
+                           kind->n_attributes * sizeof(cst_attribute);
+            EXPECT_EQ(kind->head.words, bytes / 8);
+            auto &ids = attributes[cst_string(trace.get(), kind->name)];
+            for (uint32_t a = 0; a < kind->n_attributes; a++)
+                ids.push_back(cst_kind_attributes(kind)[a].id);
+        }
+    const uint32_t carveout = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                   domain = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+    const std::map<std::string, std::vector<uint32_t>> expected = {
+        {"k0", {}}, {"k1", {carveout}}, {"k2", {carveout, domain}}, {"k3", {}}};
+    EXPECT_EQ(attributes, expected);
+}
+
 // Nothing is deferred there, so that no object keeps its number.
 TEST_F(Traced, AStreamWithoutOpsHasOneNumber) {
     Trace trace = Record([] {
