@@ -30,6 +30,7 @@ class Largest : public Pays {
         cus_counters counters = Counters();
         cus_engine_report(&report, &counters, cus_api_name);
         EXPECT_GT(report.learned.steps, 0u);
+        EXPECT_LT(report.nodes, 100000u) << "each plan's are added";
         return (uint32_t)report.first_step_in_graphs;
     }
     static std::string List() {
@@ -67,6 +68,20 @@ TEST_F(Largest, IsReported) {
     EXPECT_EQ(Reported(), fourth);
     Go(stream_);
     EXPECT_EQ(Reported(), fourth);
+}
+
+class LargestOfSteps : public Largest {};
+
+// The first step in graphs is told among those that are as long.
+TEST_F(LargestOfSteps, ShortOnesBetweenThemDoNotCount) {
+    uint32_t alone = Make(6, 30);
+    EXPECT_EQ(Reported(), alone);
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 40; i++) {
+        i < 6 ? Bad(1, OPS * 5 / 6) : Good(1);
+        Good(1, 8);
+    }
+    EXPECT_EQ(last_engine_covered(), alone);
 }
 
 class ListOfSegments : public Largest {}; // an engine of its own

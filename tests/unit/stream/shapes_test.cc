@@ -48,6 +48,39 @@ class Shapes : public Engine {
     int Asked() { return driver().calls["cuFuncGetAttribute, shared"]; }
 };
 
+// A first launch, which is the program's own call, and later ones out of a segment that is cut.
+TEST_F(Shapes, EachDimensionIsTheLaunchs) {
+    static std::vector<unsigned> seen;
+    driver().table.cuLaunchKernel = [](CUfunction, unsigned gx, unsigned gy, unsigned gz,
+                                       unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                       CUstream, void **, void **) {
+        seen = {gx, gy, gz, bx, by, bz, shared};
+        return CUDA_SUCCESS;
+    };
+    auto cooperative = [](CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                          unsigned by, unsigned bz, unsigned shared, CUstream stream, void **p) {
+        return driver().table.cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, p, nullptr);
+    };
+    for (cus_launch_form form : {CUS_LAUNCH_PLAIN, CUS_LAUNCH_COOPERATIVE}) {
+        seen.clear();
+        CUfunction f = fake::MakeFunction("of each size");
+        for (int step = 0; step < 4; step++) {
+            fake::Call call(stream_, f, 100);
+            const std::vector<unsigned> dims = {11, 7, 5, 4, 3, 2, 8};
+            std::copy(dims.begin(), dims.end(), call.launch.dims);
+            call.launch.form = form;
+            call.launch.real = form == CUS_LAUNCH_PLAIN
+                                   ? (void *)driver().table.cuLaunchKernel
+                                   : (void *)(CUresult(*)(CUfunction, unsigned, unsigned, unsigned,
+                                                          unsigned, unsigned, unsigned, unsigned,
+                                                          CUstream, void **))cooperative;
+            ASSERT_EQ(cus_engine_launch(&call.launch), CUDA_SUCCESS);
+            Sync();
+            EXPECT_EQ(seen, dims) << form << " " << step;
+        }
+    }
+}
+
 TEST_F(Shapes, SharedMemoryThatGrowsIsDeferred) {
     Learn();
     int asked = Asked();

@@ -201,6 +201,44 @@ TEST_F(Started, WhereGraphsEndIsNewsTheFirstTime) {
     EXPECT_NE(log.find("deferred ops that go out one by one: 4", at), std::string::npos) << log;
 }
 
+// It is told under the op, and not once more under what the op is an example of.
+TEST_F(Started, WhatEndsAGraphIsNewsOnce) {
+    struct {
+        const char *op;
+        size_t function;
+        unsigned threads;
+    } const ends[] = {
+        {"k5", 5, 32}, {"k3", 3, 32}, {"k1", 1, 64}}; // by a rule, by another, as such
+    for (const auto &end : ends) {
+        std::string log = Said({{"CUSPLICE_EAGER", "k5"}}, "warn,stream:info", [&] {
+            CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+            std::vector<CUfunction> all = fake::MakeFunctions(6), graph(&all[0], &all[4]);
+            fake::Launch(stream, all[5], 0); // no first time any more
+            fake::Sync(stream);
+            fake::Learn(stream, graph);
+            fake::Launch(stream, all[0], 0);
+            fake::Call call(stream, all[end.function], 0, 0, 1, end.threads);
+            fake::Issue(call.launch);
+        });
+        std::vector<std::string> told;
+        const std::string line = "graphs end at ";
+        for (size_t at = 0; (at = log.find(line, at)) != std::string::npos; at += line.size())
+            told.push_back(log.substr(at + line.size(), log.find(':', at) - at - line.size()));
+        ASSERT_EQ(told.size(), 2u) << log; // the first one is of Learn's waits
+        EXPECT_EQ(told[1], end.op) << log;
+    }
+}
+
+TEST_F(Started, NoThreadIsMissedWhereOneSubmits) {
+    EXPECT_EQ(Said({{"CUSPLICE_SUBMIT_NS", "1"}, {"CUSPLICE_DEMOTE", "no"}}, "warn,stream:info",
+                   [] {
+                       Learn(12);
+                       EXPECT_GT(fake::Counters().submitted, 0u);
+                   })
+                  .find("no second thread"),
+              std::string::npos);
+}
+
 TEST_F(Started, AGraphThatGoesForAnotherIsNewsToo) {
     std::string log = Said({{"CUSPLICE_GRAPH_MB", "1"}}, "warn,graph:info", [] {
         CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);

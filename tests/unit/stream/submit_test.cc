@@ -77,6 +77,16 @@ TEST_F(Submitted, WhoWaitsForLongSleeps) {
     ExpectRight();
 }
 
+// The time of the processor is what is asked, so a loaded machine changes nothing.
+TEST_F(Submitted, TheThreadSleepsWhileNothingIsGivenToIt) {
+    Ops(0, kOps);
+    Sync();
+    ASSERT_GT(Counters().submitted, before_.submitted);
+    clock_t start = clock();
+    usleep(200 * 1000);
+    EXPECT_LT(clock() - start, CLOCKS_PER_SEC / 20);
+}
+
 TEST_F(Submitted, AnOpThatIsNoPartOfASegmentWaitsForIt) {
     StopAt("cuGraphLaunch", false);
     ASSERT_GT(UntilSubmitted(), 0);
