@@ -37,11 +37,7 @@ def _precompiled_header_impl(ctx):
             action_name = CPP_COMPILE_ACTION_NAME,
             variables = variables,
         ),
-        env = cc_common.get_environment_variables(
-            feature_configuration = features,
-            action_name = CPP_COMPILE_ACTION_NAME,
-            variables = variables,
-        ),
+        use_default_shell_env = True,  # a compiler that is started by a script looks for itself in PATH
         inputs = depset([header], transitive = [context.headers, toolchain.all_files]),
         outputs = [read],
         mnemonic = "CppPrecompile",
