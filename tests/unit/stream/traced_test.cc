@@ -83,6 +83,31 @@ TEST_F(Traced, AKindSaysWhetherANodeMayStandForIt) {
     EXPECT_EQ(flags, expected);
 }
 
+// Less is known of an op once nothing is deferred any more; its kind is told from those before it.
+TEST_F(Traced, KindsOfOpsThatPassAreTheirOwn) {
+    Trace trace = Record([this] {
+        Steps(2);
+        cus_engine_defer_off("a test says so");
+        Launch(0);
+    });
+    ASSERT_TRUE(trace);
+    std::vector<std::vector<uint32_t>> opaque;
+    unsigned others = 0;
+    for (uint32_t i = 0; i < trace->n_kinds; i++)
+        if (const cst_kind *kind = trace->kinds[i]) {
+            if (kind->flags & CST_KIND_OPAQUE)
+                opaque.push_back({kind->cluster, kind->cluster + 3});
+            else
+                others++;
+        }
+    EXPECT_EQ(others, (unsigned)kOps);
+    ASSERT_EQ(opaque.size(), 1u);
+    EXPECT_EQ(opaque[0], (std::vector<uint32_t>{1, 1, 1})) << "no cluster is one of a block";
+    auto ops = All<cst_op>(trace, CST_OP);
+    ASSERT_EQ(ops.size(), 2u * kOps + 1);
+    EXPECT_TRUE(trace->kinds[ops.back()->kind]->flags & CST_KIND_OPAQUE);
+}
+
 // The graphs of other shapes cannot be built, so those that are there are patched.
 TEST_F(Traced, ALaunchSaysWhatWasDoneWithItsGraph) {
     Trace trace = Record([this] {
