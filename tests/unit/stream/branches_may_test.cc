@@ -30,6 +30,23 @@ TEST_F(Branches, OnlyAStreamThatIsJoinedAndAloneIsForked) {
     ExpectNoBranch();
 }
 
+// It is made by the driver, behind what it waits for.
+TEST_F(Branches, AWaitOfAThreadThatSuspendedDeferralIsItsOwn) {
+    Learn();
+    Clear();
+    Home(0);
+    Home(1);
+    EXPECT_EQ(fake::RecordOn(stream_, Event(0)), CUDA_SUCCESS);
+    EXPECT_TRUE(driver().journal.empty()) << "all of it is deferred";
+    cus_engine_suspend(true);
+    EXPECT_EQ(fake::WaitOn(side_, Event(0)), CUDA_SUCCESS);
+    const Lines expected = {At(stream_, 0), At(stream_, 1), Recorded(stream_, 0), EndWaited(side_),
+                            Waited(side_, 0)};
+    EXPECT_EQ(driver().journal, expected);
+    cus_engine_suspend(false);
+    Sync();
+}
+
 TEST_F(Branches, TheFirstRegionIsMadeByTheProgramsOwnCalls) {
     Home(6);
     Sync();

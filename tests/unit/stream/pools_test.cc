@@ -49,6 +49,27 @@ TEST_F(Pools, AFreeIsMadeBehindTheOpsInFrontOfIt) {
     EXPECT_EQ(driver().journal.back(), FreeLine(memory));
 }
 
+// The list behind a segment has 1024 places; the next free issues what is deferred, and is made
+// now.
+TEST_F(Pools, MoreFreesThanTheListHoldsAreMadeInTheirOrder) {
+    Learn();
+    std::vector<uint64_t> memory(1200);
+    for (uint64_t &block : memory)
+        block = Alloc(16);
+    Launch(0);
+    std::vector<std::string> expected = driver().journal;
+    EXPECT_TRUE(expected.empty());
+    unsigned deferred = 0;
+    for (uint64_t block : memory)
+        deferred += FreeCall(block) == CUS_FREE_DEFERRED;
+    Sync();
+    EXPECT_EQ(deferred, 1024u);
+    expected = {Line("k0", 100, 0)};
+    for (uint64_t block : memory)
+        expected.push_back(FreeLine(block));
+    EXPECT_EQ(driver().journal, expected);
+}
+
 TEST_F(Pools, AFreeOfAThreadThatSuspendedDeferralIsMadeNow) {
     Learn();
     uint64_t memory = Alloc(512);
