@@ -3,7 +3,9 @@
 #include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/room.h"
 
+#include <atomic>
 #include <functional>
+#include <future>
 #include <set>
 #include <thread>
 
@@ -307,6 +309,36 @@ TEST_F(Contexts, StreamsThatWereLeftAloneAreLookedAtAnew) {
     EXPECT_FALSE(Builds());
     cus_engine_context_gone();
     EXPECT_TRUE(Builds());
+}
+
+class BeforeThereIsAnEngine : public Contexts { // an engine of its own: no stream was used before
+  protected:
+    void SetUp() override { Room::SetUp(); }
+};
+
+// Until then it is only counted how many threads have such work.
+TEST_F(BeforeThereIsAnEngine, WorkOnPerThreadStreamsIsInTheWayUntilEachThreadHasWaited) {
+    std::promise<void> may_wait[2];
+    std::atomic<int> launched{0};
+    std::thread threads[2];
+    for (int i : {0, 1})
+        threads[i] = std::thread([&, i] {
+            LaunchOnAPerThreadStream();
+            launched++;
+            may_wait[i].get_future().wait();
+            cus_stream_ref own = {CU_STREAM_PER_THREAD, CUS_ABI_LEGACY};
+            EXPECT_EQ(cus_engine_take_error(&own, 0), CUDA_SUCCESS);
+        });
+    EXPECT_TRUE(Within(20, [&] { return launched == 2; }));
+    Launch(0);
+    Sync();
+    no_room();
+    EXPECT_FALSE(Builds());
+    for (int i : {0, 1}) {
+        may_wait[i].set_value();
+        threads[i].join();
+        EXPECT_EQ(Builds(), i == 1);
+    }
 }
 
 } // namespace
