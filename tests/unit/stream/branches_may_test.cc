@@ -47,6 +47,15 @@ TEST_F(Branches, AWaitOfAThreadThatSuspendedDeferralIsItsOwn) {
     Sync();
 }
 
+TEST_F(Branches, AWaitForAnEventThatWasNeverRecordedIsItsOwn) {
+    Learn();
+    Clear();
+    Home(0);
+    EXPECT_EQ(fake::WaitOn(side_, Event(9)), CUDA_SUCCESS);
+    EXPECT_EQ(driver().journal.back(), Waited(side_, 9));
+    Sync();
+}
+
 TEST_F(Branches, TheFirstRegionIsMadeByTheProgramsOwnCalls) {
     Home(6);
     Sync();

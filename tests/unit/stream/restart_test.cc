@@ -339,6 +339,30 @@ TEST_F(Restart, TheSignatureCacheIsTheOneOfItsSettings) {
     std::filesystem::remove_all(folder);
 }
 
+// The table of what is kept for the next run begins with 1024 places.
+TEST_F(Restart, TheSignatureCacheGrows) {
+    constexpr unsigned kSegments = 1100;
+    std::string folder = testing::TempDir() + "restart-XXXXXX";
+    ASSERT_TRUE(mkdtemp(folder.data()));
+    std::vector<CUfunction> functions = fake::MakeFunctions(2 * kSegments);
+    static cus_report report;
+    for (unsigned known : {0u, kSegments}) {
+        fake::Reset();
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"},
+                                       {"CUSPLICE_SEGMENT_MAX", "2"},
+                                       {"CUSPLICE_BUILD_US", "0"},
+                                       {"CUSPLICE_DEMOTE", "no"},
+                                       {"CUSPLICE_CACHE_DIR", folder}}));
+        Steps(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions, 12);
+        cus_counters counters = fake::Counters();
+        cus_engine_report(&report, &counters, cus_api_name);
+        EXPECT_EQ(report.cache.entries, known);
+        cus_engine_cache_save(true);
+        fake::EndEngine();
+    }
+    std::filesystem::remove_all(folder);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
