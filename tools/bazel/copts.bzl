@@ -13,17 +13,17 @@ _EVERYWHERE = _WARNINGS + ["-fsigned-char"]
 # For cc_library, cc_binary with C sources.
 CUS_COPTS = ["-std=gnu11"] + _EVERYWHERE + ["-Wstrict-prototypes"]
 
-# For C++ sources: kernels compiled for the CPU, examples, what tests share. In C++ a function that bears the name of a struct (cus_options) counts as
-# shadowing.
+# For C++ sources: kernels compiled for the CPU, examples, what tests share. In C++ a function that bears the name of a struct
+# (cus_options) counts as shadowing.
 CUS_CXXOPTS = ["-std=c++17"] + _EVERYWHERE + ["-Wno-shadow"]
 
-# For tests, whose compilation is most of a build: with -O1 it takes a third longer. What computes much has CUS_CXXOPTS.
+# For tests, whose compilation is most of a build; with -O1 it takes half as long again. Those that compute much have CUS_CXXOPTS.
 CUS_TEST_COPTS = CUS_CXXOPTS + [
     "-O0",
     "-U_FORTIFY_SOURCE",
 ]
 
-# For tests that depend on GoogleTest, whose header they start with (googletest.BUILD).
+# For tests that depend on GoogleTest: each file begins with its header (googletest.BUILD).
 CUS_TEST_CXXOPTS = CUS_TEST_COPTS + [
     "-include",
     "precompiled_gtest.hpp",
