@@ -274,6 +274,20 @@ TEST_F(Judged, PatienceLastsForThreeTurns) {
     EXPECT_EQ(now.next, WINDOW) << "what repeats is not believed now";
 }
 
+// If that is more than four times what passed before.
+TEST_F(Judged, WhatWasLearnedInVainPassesSixteenTimes) {
+    for (uint32_t turn : {1000u, 10000u}) {
+        LetPass();
+        uint64_t before = now.sleep;
+        last_engine_repeats(turn);
+        Whole({});
+        last_engine_may_lose(CREDIT, 0);
+        LetPass();
+        EXPECT_EQ(now.sleep, std::max(4 * before, uint64_t(16 * 3) * turn)) << turn;
+        SetUp(); // another stream
+    }
+}
+
 TEST_F(Judged, AFalseBeginningIsForgottenAtTheThird) {
     Good(40); // graphs that pay
     Whole({});
