@@ -369,6 +369,16 @@ TEST_F(Pace, AProgramThatChangesIsTimedAnew) {
     EXPECT_LT(Share(60, 1050000, kMs, Nothing), 0.05);
 }
 
+// Once graphs were found to pay, the first rests are short again.
+TEST_F(Pace, AfterATrialInVainRestsBeginWithTheShortest) {
+    Share(100, 950000, kMs, Nothing);
+    ASSERT_EQ(Rested(), 4u) << "now one of 40 seconds";
+    Share(20, 1050000, kMs, Nothing); // it ends, and the next trial is in vain
+    ASSERT_EQ(Rested(), 4u);
+    Share(30, 950000, kMs, Nothing);
+    EXPECT_EQ(Rested(), 6u) << "for 10 seconds, then longer";
+}
+
 // Each second time in a rest, as if the rest had been the cause; at many ticks a second and at few.
 TEST_F(Pace, APauseIsNobodysFault) {
     for (uint64_t step : {kMs, 3 * kMs}) {
