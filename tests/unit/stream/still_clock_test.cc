@@ -3,6 +3,10 @@
 #include "shim/base/clock.h"
 #include "tests/unit/stream/adverse.h"
 
+extern "C" {
+#include "shim/stream/virtual.h"
+}
+
 namespace {
 
 using fake::Counters;
@@ -29,6 +33,23 @@ TEST_F(StillClock, RoomIsNotWaitedForWithoutEnd) {
     EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
     EXPECT_EQ(driver().calls["cuGraphInstantiateWithFlags"], 0);
     fake::Of(stream_)->busy = false;
+}
+
+// A nanosecond before, nothing is overdue.
+TEST_F(StillClock, TheWatchdogIsDueWhenOpsAreOverdue) {
+    Steps(6);
+    EXPECT_EQ(cus_watchdog_due(), UINT64_MAX);
+    cus_virtual.ns += 5;
+    Launch(0);
+    driver().journal.clear();
+    EXPECT_EQ(cus_watchdog_due(), cus_virtual.ns + 1000000000 + 1);
+    cus_virtual.ns += 1000000000;
+    cus_watchdog_issue();
+    EXPECT_TRUE(driver().journal.empty());
+    cus_virtual.ns += 1;
+    cus_watchdog_issue();
+    EXPECT_EQ(driver().journal.size(), 1u);
+    Sync();
 }
 
 // Steps that take 1 ms, and 0.6 ms with graphs, behind three of one op each. The report has what
