@@ -266,6 +266,20 @@ TEST_F(Ranges, OfSeveralContextsAreAskedForOnce) {
     }
 }
 
+TEST_F(Ranges, OfMemoryThatMayHaveGoneAreAskedForAnew) {
+    fake::EndEngine(); // and with it what SetUp forgot
+    SetUpTestSuite();
+    Table();
+    told = {Memory(0x1000, 0x2000), Memory(0x5000, 0x6000)};
+    for (int round = 0; round < 3; round++) {
+        for (int again = 0; again < 2; again++)
+            for (uint64_t address : {0x5000, 0x1000})
+                EXPECT_EQ(memory_at(address, 8), MEMORY_DEVICE);
+        EXPECT_EQ(asked, 2 * (round + 1));
+        memory_forget();
+    }
+}
+
 TEST_F(Ranges, OfTheEngineBeforeAreForgotten) {
     told = {Memory(0x1000, 0x2000)};
     EXPECT_EQ(memory_at(0x1000, 8), MEMORY_DEVICE);
