@@ -49,6 +49,17 @@ TEST_F(Reserve, SoItDoesWhereASegmentBeginsWithIt) {
     EXPECT_EQ(FilledBy(0), std::set<CUfunction>{functions_[0]});
 }
 
+TEST_F(Reserve, WithoutAKernelThatIsKnownNothingIsMade) {
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    WantRoom();
+    cus_engine_code_gone();
+    for (int i = 0; i < 50; i++) {
+        EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+        usleep(1000);
+    }
+    EXPECT_EQ(Built(), 0);
+}
+
 // Nor do these, whose nodes are not as those of others.
 TEST_F(Reserve, AKernelWithAttributesFillsNone) {
     EXPECT_EQ(FilledBy(1, [](cus_kind *kind) { kind->n_attrs = 1; }).count(functions_[1]), 0u);

@@ -3,6 +3,8 @@
 #include "shim/base/clock.h"
 #include "tests/unit/stream/adverse.h"
 
+#include <thread>
+
 extern "C" {
 #include "shim/stream/virtual.h"
 }
@@ -50,6 +52,17 @@ TEST_F(StillClock, TheWatchdogIsDueWhenOpsAreOverdue) {
     cus_watchdog_issue();
     EXPECT_EQ(driver().journal.size(), 1u);
     Sync();
+
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    std::thread([&] {
+        fake::Learn(other, functions_);
+        fake::Launch(other, functions_[0], 100);
+    }).join();
+    cus_virtual.ns += 1;
+    Launch(0);
+    EXPECT_EQ(cus_watchdog_due(), cus_virtual.ns + 1000000000) << "the other one's is earlier";
+    Sync();
+    fake::Sync(other);
 }
 
 // Steps that take 1 ms, and 0.6 ms with graphs, behind three of one op each. The report has what
