@@ -2,6 +2,7 @@
 #include "tests/unit/stream/pools.h"
 
 #include <string>
+#include <vector>
 
 extern "C" {
 #include "shim/verify/gate.h"
@@ -96,9 +97,9 @@ TEST_F(Pools, AFreeBehindAGraphIsSeenByTheNextLaunch) {
         cus_memset memset = fake::FillCall(stream_);
         int before = driver().calls["cuGraphLaunch"];
         uint64_t memory = frees ? Alloc(512) : 0;
+        EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS);
         Launch(0);
         Launch(1);
-        EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS);
         cus_free how = frees ? FreeCall(memory) : CUS_FREE_NOW;
         Launch(2);
         Sync();
@@ -113,6 +114,14 @@ TEST_F(Pools, AFreeBehindAGraphIsSeenByTheNextLaunch) {
     ASSERT_EQ(last_, CUS_FREE_DEFERRED);
     EXPECT_EQ(step(false), 0);
     cus_engine_nodes_timed(false);
+    static cus_report report;
+    cus_counters counters = Counters();
+    cus_engine_report(&report, &counters, cus_api_name);
+    std::vector<std::string> refused;
+    for (unsigned i = 0; i < report.n_breaks; i++)
+        if (report.breaks[i].reason == std::string("refused"))
+            refused.push_back(report.breaks[i].name);
+    EXPECT_EQ(refused, std::vector<std::string>{"memset"});
 }
 
 TEST_F(Pools, MemoryWhoseFreeIsDeferredIsUsedAgain) {
