@@ -308,9 +308,16 @@ TEST_F(Restart, TheSignatureCacheIsTheOneOfItsSettings) {
     ASSERT_TRUE(mkdtemp(folder.data()));
     std::vector<CUfunction> functions = fake::MakeFunctions(12);
     static cus_report report;
-    auto facts = [&](const fake::Settings &settings, bool code_goes = false) {
+    auto facts = [&](const fake::Settings &settings, bool code_goes = false,
+                     bool another_context = false) {
         fake::Reset();
         EXPECT_TRUE(fake::StartEngine(settings));
+        if (another_context) { // with the handle of one before, which has had a stream
+            CUcontext context;
+            Steps(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions, 1);
+            driver().table.cuCtxGetCurrent(&context);
+            cus_engine_context_ended(context);
+        }
         Steps(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions, 12);
         if (code_goes)
             cus_engine_code_gone();
@@ -329,6 +336,7 @@ TEST_F(Restart, TheSignatureCacheIsTheOneOfItsSettings) {
     EXPECT_EQ(again.built, 3u) << "graphs of four ops each";
     EXPECT_EQ(facts(plain).state, nullptr);
     EXPECT_EQ(facts(cached).built, again.built);
+    EXPECT_EQ(facts(cached, false, true).built, again.built);
     std::filesystem::remove_all(folder);
 
     // What was learned of code that has gone is for the next run, too.
