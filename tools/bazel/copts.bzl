@@ -18,13 +18,14 @@ CUS_COPTS = ["-std=gnu11"] + _EVERYWHERE + ["-Wstrict-prototypes"]
 CUS_CXXOPTS = ["-std=c++17"] + _EVERYWHERE + ["-Wno-shadow"]
 
 # For tests, whose compilation is most of a build; with -O1 it takes half as long again. Those that compute much have CUS_CXXOPTS.
-CUS_TEST_COPTS = CUS_CXXOPTS + [
+# GoogleTest's header is compiled with these, too (googletest.BUILD).
+CUS_PRECOMPILED_CXXOPTS = CUS_CXXOPTS + [
     "-O0",
     "-U_FORTIFY_SOURCE",
 ]
 
-# For tests that depend on GoogleTest: each file begins with its header (googletest.BUILD).
-CUS_TEST_CXXOPTS = CUS_TEST_COPTS + [
+# For tests that depend on GoogleTest: each file begins with that header.
+CUS_TEST_CXXOPTS = CUS_PRECOMPILED_CXXOPTS + [
     "-include",
     "precompiled_gtest.hpp",
     "-include",

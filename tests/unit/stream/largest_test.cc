@@ -30,7 +30,7 @@ class Largest : public Pays {
         cus_counters counters = Counters();
         cus_engine_report(&report, &counters, cus_api_name);
         EXPECT_GT(report.learned.steps, 0u);
-        EXPECT_LT(report.nodes, 100000u) << "each plan's are added";
+        EXPECT_LT(report.nodes, 100000u) << "those of all plans, added up";
         return (uint32_t)report.first_step_in_graphs;
     }
     static std::string List() {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -303,72 +304,76 @@ TEST_F(Restart, WhatIsSaidOnceIsSaidByEachEngine) {
     EXPECT_EQ(said, 3);
 }
 
-TEST_F(Restart, TheSignatureCacheIsTheOneOfItsSettings) {
-    std::string folder = testing::TempDir() + "restart-XXXXXX";
-    ASSERT_TRUE(mkdtemp(folder.data()));
-    std::vector<CUfunction> functions = fake::MakeFunctions(12);
-    static cus_report report;
-    auto facts = [&](const fake::Settings &settings, bool code_goes = false,
-                     bool another_context = false) {
+// Engines that keep what they learned in a folder, one behind the other.
+class SignatureCache : public Restart {
+  protected:
+    void SetUp() override {
+        ASSERT_TRUE(mkdtemp(folder_.data()));
+        cached_.emplace_back("CUSPLICE_CACHE_DIR", folder_);
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+    // What an engine with these settings says of its cache behind the program.
+    cus_stats_cache Facts(const fake::Settings &settings, const std::function<void()> &program) {
+        static cus_report report;
         fake::Reset();
         EXPECT_TRUE(fake::StartEngine(settings));
-        if (another_context) { // with the handle of one before, which has had a stream
-            CUcontext context;
-            Steps(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions, 1);
-            driver().table.cuCtxGetCurrent(&context);
-            cus_engine_context_ended(context);
-        }
-        Steps(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions, 12);
-        if (code_goes)
-            cus_engine_code_gone();
+        program();
         cus_counters counters = fake::Counters();
         cus_engine_report(&report, &counters, cus_api_name);
         cus_engine_cache_save(true);
         fake::EndEngine();
         return report.cache;
-    };
-    const fake::Settings plain = {{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}};
-    fake::Settings cached = plain;
-    cached.emplace_back("CUSPLICE_CACHE_DIR", folder);
-    EXPECT_EQ(facts(cached).entries, 0u);
-    cus_stats_cache again = facts(cached);
+    }
+    void StepsOfAStream(int steps = 12) {
+        Steps(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions_, steps);
+    }
+
+    std::string folder_ = testing::TempDir() + "restart-XXXXXX";
+    std::vector<CUfunction> functions_ = fake::MakeFunctions(12);
+    const fake::Settings plain_ = {{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_SEGMENT_MAX", "4"}};
+    fake::Settings cached_ = plain_;
+};
+
+TEST_F(SignatureCache, IsTheOneOfItsSettings) {
+    auto steps = [&] { StepsOfAStream(); };
+    EXPECT_EQ(Facts(cached_, steps).entries, 0u);
+    cus_stats_cache again = Facts(cached_, steps);
     EXPECT_GT(again.entries, 0u);
     EXPECT_EQ(again.built, 3u) << "graphs of four ops each";
-    EXPECT_EQ(facts(plain).state, nullptr);
-    EXPECT_EQ(facts(cached).built, again.built);
-    EXPECT_EQ(facts(cached, false, true).built, again.built);
-    std::filesystem::remove_all(folder);
+    EXPECT_EQ(Facts(plain_, steps).state, nullptr);
+    EXPECT_EQ(Facts(cached_, steps).built, again.built);
+}
 
-    // What was learned of code that has gone is for the next run, too.
-    ASSERT_TRUE(std::filesystem::create_directory(folder));
-    std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
-    EXPECT_EQ(facts(cached, true).entries, 0u);
-    EXPECT_EQ(facts(cached).entries, again.entries);
-    std::filesystem::remove_all(folder);
+TEST_F(SignatureCache, ServesTheNextContextAtAnAddress) {
+    Facts(cached_, [&] { StepsOfAStream(); });
+    cus_stats_cache facts = Facts(cached_, [&] {
+        CUcontext context;
+        StepsOfAStream(1);
+        driver().table.cuCtxGetCurrent(&context);
+        cus_engine_context_ended(context);
+        StepsOfAStream();
+    });
+    EXPECT_EQ(facts.built, 3u);
+}
+
+TEST_F(SignatureCache, HasWhatWasLearnedOfCodeThatHasGone) {
+    Facts(cached_, [&] {
+        StepsOfAStream();
+        cus_engine_code_gone();
+    });
+    EXPECT_EQ(Facts(cached_, [] {}).entries, 3u);
 }
 
 // The table of what is kept for the next run begins with 1024 places.
-TEST_F(Restart, TheSignatureCacheGrows) {
-    constexpr unsigned kSegments = 1100;
-    std::string folder = testing::TempDir() + "restart-XXXXXX";
-    ASSERT_TRUE(mkdtemp(folder.data()));
-    std::vector<CUfunction> functions = fake::MakeFunctions(2 * kSegments);
-    static cus_report report;
-    for (unsigned known : {0u, kSegments}) {
-        fake::Reset();
-        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"},
-                                       {"CUSPLICE_SEGMENT_MAX", "2"},
-                                       {"CUSPLICE_BUILD_US", "0"},
-                                       {"CUSPLICE_DEMOTE", "no"},
-                                       {"CUSPLICE_CACHE_DIR", folder}}));
-        Steps(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions, 12);
-        cus_counters counters = fake::Counters();
-        cus_engine_report(&report, &counters, cus_api_name);
-        EXPECT_EQ(report.cache.entries, known);
-        cus_engine_cache_save(true);
-        fake::EndEngine();
-    }
-    std::filesystem::remove_all(folder);
+TEST_F(SignatureCache, Grows) {
+    functions_ = fake::MakeFunctions(2200);
+    const fake::Settings settings = {{"CUSPLICE_HOLD_US", "1000000"},
+                                     {"CUSPLICE_SEGMENT_MAX", "2"},
+                                     {"CUSPLICE_BUILD_US", "0"},
+                                     {"CUSPLICE_DEMOTE", "no"},
+                                     {"CUSPLICE_CACHE_DIR", folder_}};
+    Facts(settings, [&] { StepsOfAStream(); });
+    EXPECT_EQ(Facts(settings, [] {}).entries, 1100u);
 }
 
 } // namespace

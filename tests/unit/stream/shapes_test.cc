@@ -48,7 +48,7 @@ class Shapes : public Engine {
     int Asked() { return driver().calls["cuFuncGetAttribute, shared"]; }
 };
 
-// A first launch, which is the program's own call, and later ones out of a segment that is cut.
+// A single op is the program's own call.
 TEST_F(Shapes, EachDimensionIsTheLaunchs) {
     static std::vector<unsigned> seen;
     driver().table.cuLaunchKernel = [](CUfunction, unsigned gx, unsigned gy, unsigned gz,

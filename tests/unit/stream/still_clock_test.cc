@@ -98,7 +98,7 @@ TEST_F(LearningCurve, IsInTheReport) {
     EXPECT_EQ(report.learned.gain_at, learned);
     EXPECT_EQ(report.learned.first_ten_ns, first_ten);
     EXPECT_EQ(report.learned.late_ns, kLate);
-    EXPECT_EQ(report.learned.first[0].ns, kPlain + 2 * 50000) << "when the first began nobody saw";
+    EXPECT_EQ(report.learned.first[0].ns, kPlain + 2 * 50000) << "from the first launch on";
     EXPECT_TRUE(report.learned.plain_seen);
     // All but what the library itself costs a plain step, some 100 ns an op.
     EXPECT_LE(report.learned.plain_ns, kPlain);
