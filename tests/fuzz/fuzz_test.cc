@@ -136,9 +136,10 @@ TEST(Server, HasALimitOfItsOwn) {
     EXPECT_GT(answer.log.size(), 0u);
 }
 
+// One job: with two, it is chance which program is found first, and how rarely it differs.
 TEST(Planted, ADroppedNodeIsFoundAndTheProgramIsSmall) {
     std::string dir = sim::TempDir();
-    Result r = Fuzz({"--programs", "400", "--seed", "5", "--jobs", "2", "--out", dir},
+    Result r = Fuzz({"--programs", "400", "--seed", "5", "--jobs", "1", "--out", dir},
                     {{"FUZZ_PLANT", "drop:3"}});
     EXPECT_EQ(r.status, 1) << r.out << r.err;
     EXPECT_NE(r.out.find("static const struct op ops_0[]"), std::string::npos) << r.out;
@@ -152,7 +153,7 @@ TEST(Planted, ADroppedNodeIsFoundAndTheProgramIsSmall) {
     EXPECT_NE(ReadFile(file.substr(0, file.size() - 3) + "c").find("int main(void)"),
               std::string::npos);
     // The saved program differs again where the error is, and nowhere else.
-    EXPECT_EQ(Fuzz({"--replay", file}, {{"FUZZ_PLANT", "drop:3"}}).status, 1);
+    EXPECT_EQ(Fuzz({"--replay", file, "--tries", "100"}, {{"FUZZ_PLANT", "drop:3"}}).status, 1);
     EXPECT_EQ(Fuzz({"--replay", file}).status, 0);
 }
 
