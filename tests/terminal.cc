@@ -98,7 +98,7 @@ void Terminal::Resize(unsigned columns, unsigned rows) {
 }
 
 int Terminal::Wait() {
-    over_ = Within(getenv("CUS_TEST_EMULATED") ? 400 : 20, [&] {
+    over_ = Within(getenv("CUS_TEST_EMULATED") ? 400 : 60, [&] {
         Pump();
         return waitpid(pid_, &status_, WNOHANG) == pid_;
     });

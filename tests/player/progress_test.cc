@@ -19,13 +19,20 @@ Environment Env(const std::string &term) {
             {"LD_PRELOAD", First()},          {"CUSPLICE_CACHE_DIR", ""}};
 }
 
+// For verbs that would not take long enough.
+Environment Hurried(const std::string &term) {
+    Environment env = Env(term);
+    env["LD_PRELOAD"] = First() + "./tests/player/libhurry.so";
+    return env;
+}
+
 Strings Command(const Strings &arguments) {
     Strings argv = {"/bin/sh", "tools/sim-run", "--", "tools/cusplice"};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     return argv;
 }
 
-// A recording of many ops, as a program makes them in some minutes.
+// A recording of many ops.
 std::string Long() {
     static std::string path;
     if (!path.empty())
@@ -37,7 +44,7 @@ std::string Long() {
     std::vector<uint32_t> kernels;
     for (int i = 0; i < 12; i++)
         kernels.push_back(s.Kernel("k" + std::to_string(i)));
-    for (int step = 0; step < 4000; step++) {
+    for (int step = 0; step < 400; step++) {
         for (int i = 0; i < 100; i++)
             s.Eager(1, kernels[i % 12], "observing", "warmup");
         s.Sync(1);
@@ -46,8 +53,9 @@ std::string Long() {
     return path;
 }
 
-void ExpectProgress(const std::string &verb, const Strings &arguments) {
-    Terminal terminal(Command(arguments), Env("xterm"), 80, 24);
+void ExpectProgress(const std::string &verb, const Strings &arguments,
+                    Environment (*env)(const std::string &term) = Env) {
+    Terminal terminal(Command(arguments), env("xterm"), 80, 24);
     EXPECT_EQ(terminal.Wait(), 0) << terminal.Raw();
     const std::string &raw = terminal.Raw();
     std::string line = "\r\033[Kcusplice " + verb + ": ";
@@ -61,21 +69,22 @@ void ExpectProgress(const std::string &verb, const Strings &arguments) {
         EXPECT_LE(now, 100);
         last = now;
     }
-    Terminal dumb(Command(arguments), Env("dumb"), 80, 24);
+    Terminal dumb(Command(arguments), env("dumb"), 80, 24);
     EXPECT_EQ(dumb.Wait(), 0) << dumb.Raw();
     EXPECT_FALSE(Has(dumb.Raw(), "\033")) << dumb.Raw();
-    Result piped = RunProgram(Command(arguments), Env("xterm"));
+    Result piped = RunProgram(Command(arguments), env("xterm"));
     EXPECT_EQ(piped.Exit(), 0) << piped.err;
     EXPECT_FALSE(Has(piped.err, "\r") || Has(piped.err, "\033") || Has(piped.err, " %"))
         << piped.err;
 }
 
 TEST(Progress, Export) {
-    ExpectProgress("export", {"export", "--force", "--sqlite", Folder() + "/long.sqlite", Long()});
+    ExpectProgress("export", {"export", "--force", "--sqlite", Folder() + "/long.sqlite", Long()},
+                   Hurried);
 }
 
 TEST(Progress, WhatIf) {
-    ExpectProgress("whatif", {"whatif", "--sweep", Long()});
+    ExpectProgress("whatif", {"whatif", "--sweep", Long()}, Hurried);
 }
 
 TEST(Progress, ReplayAndBench) {
@@ -89,7 +98,7 @@ TEST(Progress, ReplayAndBench) {
 // Sums that are wrong are said of each cell, those of the second batch while the line is there.
 TEST(Progress, WhatIsSaidMeanwhileHasALineOfItsOwn) {
     std::string trace = MakeSteps("said.cst", 20, false, true, true);
-    Terminal terminal(Command({"bench", "--rounds=20", "--pace=none", "--strategy=piecewise",
+    Terminal terminal(Command({"bench", "--rounds=8", "--pace=none", "--strategy=piecewise",
                                "--segments=2,4,8,16,32,64,128,256", "--break=none", trace}),
                       Env("xterm"), 200, 50);
     EXPECT_EQ(terminal.Wait(), 1) << terminal.Raw();

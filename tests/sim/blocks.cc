@@ -1,6 +1,7 @@
 // Pure functions of text.
 #include "tests/sim/blocks.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -60,11 +61,8 @@ void AppendWord(const Stream &stream, const std::string &word, Op *op) {
     }
     size_t at = 0;
     for (; at + 16 <= word.size(); at += 16) {
-        uint64_t address = 0;
-        for (size_t byte = 8; byte-- > 0;) {
-            address = address << 8 | strtoull(word.substr(at + byte * 2, 2).c_str(), nullptr, 16);
-        }
-        Append(stream, address, word.substr(at, 16), op);
+        std::string bytes = word.substr(at, 16); // the lowest comes first
+        Append(stream, __builtin_bswap64(strtoull(bytes.c_str(), nullptr, 16)), bytes, op);
     }
     op->text += word.substr(at);
 }
@@ -100,6 +98,13 @@ Streams Read(std::vector<std::string> *lines) {
     }
     lines->swap(rest);
     return streams;
+}
+
+bool HasBlocks(const std::vector<std::string> &lines) {
+    return std::any_of(lines.begin(), lines.end(), [](const std::string &line) {
+        return line.find(" alloc ") != std::string::npos ||
+               line.find(" free ") != std::string::npos;
+    });
 }
 
 bool UsesTheDead(const Stream &stream, std::string *text) {
@@ -144,6 +149,9 @@ class Places {
 } // namespace
 
 std::string TakeOutBlocks(std::vector<std::string> *expected, std::vector<std::string> *actual) {
+    if (!HasBlocks(*expected) && !HasBlocks(*actual)) {
+        return "";
+    }
     Streams wanted = Read(expected), are = Read(actual);
     std::string odd, fault;
     for (const auto &[name, stream] : wanted) {

@@ -67,7 +67,7 @@ std::vector<Case> MakeCases() {
         {"steady", 70, "", "", {}},
         {"launch_bound", 80, "", "", {}, true, {"--steps", "40"}}, // 256 of 1000 nodes are built in
                                                                    // a step
-        {"matched", 70, "", "", {}},
+        {"matched", 70, "", "", {}, true, {"--steps", "12"}},
         {"soak", 40, "", "", {}},
         {"long_short", 60, "", "", {}},
         {"batch_sizes", 60, "", "", {}},
@@ -148,12 +148,13 @@ std::vector<Case> MakeCases() {
         {"virtual_memory", 40, "", "", {}},
         {"managed", 0, "", "", {}},
         {"threads", 20, "", "", {}},
-        {"threads_bound", 0, "", "", {}}, // its share: scenario_test, Threads
+        // Its share: scenario_test, Threads.
+        {"threads_bound", 0, "", "", {}, true, {"--steps", "8"}},
         {"thread_handover", 0, "", "", {}},
         {"thread_sync_other", 0, "", "", {}},
         {"thread_pester", 0, "", "", {}},
         {"copy_asleep", 0, "", "", {}},
-        {"thread_waits", 30, "", "", {}},
+        {"thread_waits", 30, "", "", {}, true, {"--steps", "16"}},
         {"thread_writes", 0, "", "", {}},
         {"thread_leaves", 0, "", "", {}},
         {"ptds", 0, "", "", kAnyStream},

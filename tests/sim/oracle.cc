@@ -66,12 +66,14 @@ std::vector<std::string> Flat(const Log &log) {
     return lines;
 }
 
+const char kNotUnderstood[] = "(not understood)";
+
 Log ByStream(const std::vector<std::string> &lines) {
     Log log;
     for (const std::string &line : lines) {
         size_t space = line.find(' ');
         if (space == std::string::npos) {
-            log["(not understood)"].push_back(line);
+            log[kNotUnderstood].push_back(line);
         } else {
             log[line.substr(0, space)].push_back(line.substr(space + 1));
         }
@@ -97,15 +99,25 @@ void JoinBranchesOf(bool all, Log *want, Log *have) {
 } // namespace
 
 Log ParseLog(const std::string &text) {
-    std::vector<std::string> all;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-        all.push_back(line);
+    Log log;
+    auto at = log.end(); // of the line in front
+    for (size_t from = 0, end; from < text.size(); from = end + 1) {
+        end = std::min(text.find('\n', from), text.size());
+        size_t space = std::min(text.find(' ', from), end);
+        const std::string name = space == end ? kNotUnderstood : text.substr(from, space - from);
+        if (at == log.end() || at->first != name) {
+            at = log.try_emplace(name).first;
+        }
+        size_t op = space == end ? from : space + 1;
+        at->second.emplace_back(text, op, end - op);
     }
-    return ByStream(all);
+    return log;
 }
 
 std::string CompareLogs(const Log &expected, const Log &actual, const CompareRules &rules) {
+    if (expected == actual) {
+        return "";
+    }
     Log want = expected, have = actual;
     for (Log *log : {&want, &have}) {
         for (auto &entry : *log) {

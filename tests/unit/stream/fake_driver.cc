@@ -27,7 +27,9 @@ CUresult Enter(const char *name) {
     {
         static std::mutex one; // thread at a time: the library has threads of its own
         std::lock_guard<std::mutex> hold(one);
-        driver().calls[name]++;
+        auto &calls = driver().calls;
+        auto known = calls.find(name);
+        (known == calls.end() ? calls[name] : known->second)++;
     }
     return driver().fail(name);
 }
@@ -44,6 +46,30 @@ std::string Text(CUstream stream, const Node &node) {
     memcpy(&a, node.params.data(), 8);
     memcpy(&b, node.params.data() + 8, 4);
     return Line(stream, function->name, a, b, node.dims[0]);
+}
+
+void Note(CUstream stream, const Node &node) {
+    driver().journal.push_back(driver().lines ? Text(stream, node) : "");
+}
+
+// Does each node of the graph come behind the one in front of it alone?
+bool IsARow(const Exec &exec) {
+    for (size_t i = 0; i < exec.nodes.size(); i++) {
+        const auto &behind = exec.nodes[i].behind;
+        if (behind.size() > 1 || behind.empty() != (i == 0) ||
+            (i > 0 && behind[0] != exec.graph->nodes[i - 1]))
+            return false;
+    }
+    return true;
+}
+
+void NoteBehind(CUstream stream, const Exec &exec) {
+    std::map<const Node *, std::string> texts;
+    for (size_t i = 0; i < exec.nodes.size(); i++)
+        texts[exec.graph->nodes[i]] = Text(stream, exec.nodes[i]);
+    for (const Node &node : exec.nodes)
+        for (const Node *before : node.behind)
+            driver().behind[Text(stream, node)].insert(texts[before]);
 }
 
 Node MakeNode(CUfunction f, std::vector<unsigned> dims, void **params) {
@@ -69,7 +95,7 @@ CUresult LaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsig
     if (Of(stream)->capturing)
         Capture(Of(stream), node);
     else
-        driver().journal.push_back(Text(stream, node));
+        Note(stream, node);
     return CUDA_SUCCESS;
 }
 
@@ -159,7 +185,8 @@ void Reset() {
     driver().journal.clear();
     driver().behind.clear();
     driver().calls.clear();
-    driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    driver().fail = {};
+    driver().lines = true;
     driver().building = [](unsigned) {};
     driver().shared_max = -1;
     legacy_stream.program_captures = false;
@@ -305,16 +332,11 @@ void Reset() {
         if (CUresult failed = Enter("cuGraphLaunch"))
             return failed;
         const auto *launched = reinterpret_cast<Exec *>(exec);
-        std::map<const Node *, std::string> texts;
-        for (size_t i = 0; i < launched->nodes.size(); i++) {
-            std::string text = Text(stream, launched->nodes[i]);
-            driver().journal.push_back(text);
-            texts[launched->graph->nodes[i]] = text;
-        }
-        driver().behind.clear();
         for (const Node &node : launched->nodes)
-            for (const Node *before : node.behind)
-                driver().behind[Text(stream, node)].insert(texts[before]);
+            Note(stream, node);
+        driver().behind.clear();
+        if (!IsARow(*launched))
+            NoteBehind(stream, *launched);
         return CUDA_SUCCESS;
     };
     t.cuGraphExecDestroy = [](CUgraphExec exec) {

@@ -40,16 +40,27 @@ struct Function {
     std::vector<std::pair<size_t, size_t>> params; // offset, size
 };
 
+// Which calls fail, as a test says; none by default.
+struct Failing {
+    std::function<CUresult(const std::string &)> which;
+
+    template <class Which> Failing &operator=(Which other) {
+        which = std::move(other);
+        return *this;
+    }
+    CUresult operator()(const char *call) const { return which ? which(call) : CUDA_SUCCESS; }
+};
+
 struct Driver {
     cus_driver table = {};
     std::vector<std::string>
-        journal; // "S1 k0(grid,a,b)" in execution order; graph nodes one by one
-    // Of the graph launched last: the journal's lines of what each node comes behind, by its own.
+        journal;       // "S1 k0(grid,a,b)" in execution order; graph nodes one by one
+    bool lines = true; // false: they are empty, for tests that count them alone
+    // Of the graph launched last, unless its nodes are a row: the journal's lines of what each node
+    // comes behind, by its own.
     std::map<std::string, std::set<std::string>> behind;
-    std::map<std::string, int> calls;
-    std::function<CUresult(const std::string &)> fail = [](const std::string &) {
-        return CUDA_SUCCESS;
-    };
+    std::map<std::string, int, std::less<>> calls;
+    Failing fail;
     // What functions allow of dynamic shared memory, in bytes; -1: they do not say.
     int shared_max = -1;
     // A graph of so many nodes is about to be instantiated.

@@ -51,6 +51,7 @@ class Pays : public fake::EngineTest {
         eager_ns = 0;
         begin_ns = 0;
         stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        driver().lines = false;
         before_ = Counters();
     }
     void TearDown() override {

@@ -330,6 +330,7 @@ TEST_F(Pays, TheFirstGraphOfAStepGoesOutWithItsFourthLaunch) {
 // Another thread has found the stream awake, and waits for its lock until it is demoted: what it
 // defers then goes out before what is asked for next.
 TEST_F(Pays, WhatIsDeferredWhileTheStreamIsLeftAloneGoesOutFirst) {
+    driver().lines = true;
     Good(50);
     for (unsigned step = 0; step < 8; step++, Wait()) // graphs that are not launched often
         for (unsigned i = 0; i < OPS; i++)

@@ -400,6 +400,29 @@ TEST_F(Pools, AFreeOfANewStreamComesBehindEverything) {
     EXPECT_EQ(driver().journal.back(), FreeLine(memory));
 }
 
+// Of a stream that the pool knows, no free comes behind what others deferred.
+TEST_F(Pools, FurtherFreesOfASecondStreamCutNothing) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    FreeCall(Alloc(512), other); // its first
+    uint64_t memory = Alloc(512);
+    Learn();
+    Launch(0);
+    EXPECT_EQ(FreeCall(memory, other), CUS_FREE_NOW);
+    EXPECT_EQ(Issued(), 1u) << "the free alone";
+}
+
+// The one that allocated has gone, and all its work is done: nobody else may allocate.
+TEST_F(Pools, AFirstFreeOfAPoolThatNoOtherStreamUsesIsDeferred) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+    uint64_t theirs = Alloc(512, nullptr, other);
+    cus_engine_stream_gone(&ref);
+    Learn();
+    Launch(0);
+    EXPECT_EQ(FreeCall(theirs), CUS_FREE_DEFERRED);
+    EXPECT_EQ(Issued(), 0u);
+}
+
 TEST_F(Pools, AWaitForEverythingMakesThePoolKnownAgain) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     cus_stream_ref ref = {other, CUS_ABI_LEGACY};

@@ -71,6 +71,7 @@ class Worth : public testing::Test {
   protected:
     static void SetUpTestSuite() {
         fake::Reset();
+        driver().lines = false;
         cus_virtual.on = true;
         cus_virtual.ns = 1000000;
         auto &table = driver().table;
