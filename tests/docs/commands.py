@@ -26,7 +26,7 @@ class Folder:
     def __init__(self, path):
         self.path = pathlib.Path(path)
         program = self.path / "your-program"
-        program.write_text(f'#!/bin/sh\nexec {HERE}/harness/decode/decode --prompt It_is --tokens 20 "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {HERE}/harness/decode/decode --prompt It_is --tokens 16 "$@"\n')
         program.chmod(0o755)
         (self.path / "run").mkdir(mode=0o700)
         (self.path / "bazel-bin").symlink_to(HERE)

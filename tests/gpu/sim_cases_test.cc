@@ -185,9 +185,9 @@ TEST_F(SimCases, TheBenchSuiteComparesResults) {
  * and each is met where it says. */
 TEST_F(SimCases, LaunchesAreMetBeforeTheRuntimeInTurnsWithOthers) {
     std::string sim = Path("SIMULATOR");
-    Script("carry/hostloop_shared", "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) +
-                                        " CUSIM_KERNELS=" + Path("LOOP_KERNELS") +
-                                        " CUSIM_DELAY_US=0 " + Path("LOOP") + " \"$@\" --steps 100");
+    Script("carry/hostloop_shared",
+           "exec env LD_LIBRARY_PATH=" + sim.substr(0, sim.rfind('/')) + " CUSIM_KERNELS=" +
+               Path("LOOP_KERNELS") + " CUSIM_DELAY_US=0 " + Path("LOOP") + " \"$@\" --steps 100");
     Run("runtime --quick", "");
     std::string results = Read("out/RESULTS.md");
     for (const char *pattern :
