@@ -70,14 +70,12 @@ class SubmittedEvents : public Submitted {
         Ops(next, next + 1);
         return whole;
     }
+    static void Ask() { cus_engine_event_seen(event, CUS_ROW_cuEventQuery); }
     // Asks for the event while the segment with its record is submitted.
-    void ExpectOnlyTheSegment(bool by_another_thread) {
+    void ExpectOnlyTheSegment(const std::function<void()> &ask = Ask) {
         size_t whole = UntilRecordSubmitted();
         OpenSoon();
-        if (by_another_thread)
-            std::thread([] { cus_engine_event_seen(event, CUS_ROW_cuEventQuery); }).join();
-        else
-            cus_engine_event_seen(event, CUS_ROW_cuEventQuery);
+        ask();
         Join();
         std::vector<std::string> first(expected_.begin(), expected_.begin() + (ptrdiff_t)whole);
         EXPECT_EQ(driver().journal, first);
@@ -88,16 +86,28 @@ class SubmittedEvents : public Submitted {
 };
 
 TEST_F(SubmittedEvents, OnlyTheSegmentIsWaitedFor) {
-    ExpectOnlyTheSegment(false);
+    ExpectOnlyTheSegment();
 }
 
 TEST_F(SubmittedEvents, AnotherThreadWaitsForTheSegmentAlone) {
-    ExpectOnlyTheSegment(true);
+    ExpectOnlyTheSegment([] { std::thread(Ask).join(); });
+}
+
+TEST_F(SubmittedEvents, AThreadThatWaitsForTheSegmentKeepsItsContext) {
+    ExpectOnlyTheSegment([] {
+        std::thread([] {
+            CUcontext own = reinterpret_cast<CUcontext>(0x2000), current = nullptr;
+            driver().table.cuCtxPushCurrent_v2(own);
+            Ask();
+            EXPECT_EQ(driver().table.cuCtxGetCurrent(&current), CUDA_SUCCESS);
+            EXPECT_EQ(current, own);
+        }).join();
+    });
 }
 
 TEST_F(SubmittedEvents, ASegmentThatCouldNotBeLaunchedIsIssuedForIt) {
     fails_ = true;
-    ExpectOnlyTheSegment(false);
+    ExpectOnlyTheSegment();
     EXPECT_GT(Counters().fallbacks[CUS_FALLBACK_GRAPH_LAUNCH], 0u);
     fake::ExpectBalance();
 }

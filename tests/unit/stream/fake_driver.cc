@@ -21,7 +21,7 @@ Stream legacy_stream, per_thread_stream;
 std::vector<std::unique_ptr<Stream>> streams;
 std::vector<std::unique_ptr<Function>> functions;
 unsigned long long next_id = 1;
-thread_local CUcontext current = (CUcontext)0x1000;
+thread_local std::vector<CUcontext> contexts = {(CUcontext)0x1000}; // the last is current
 
 CUresult Enter(const char *name) {
     {
@@ -195,16 +195,18 @@ void Reset() {
 #define CUS_OWN_NEEDED(name, ...) t.name = Refuse(t.name);
 #include "shim/api/own.def"
     t.cuCtxGetCurrent = [](CUcontext *context) {
-        *context = current;
+        *context = contexts.empty() ? nullptr : contexts.back();
         return CUDA_SUCCESS;
     };
     t.cuCtxPushCurrent_v2 = [](CUcontext context) {
-        current = context;
+        contexts.push_back(context);
         return CUDA_SUCCESS;
     };
     t.cuCtxPopCurrent_v2 = [](CUcontext *context) {
-        *context = current;
-        current = nullptr;
+        if (contexts.empty())
+            return CUDA_ERROR_INVALID_CONTEXT;
+        *context = contexts.back();
+        contexts.pop_back();
         return CUDA_SUCCESS;
     };
     t.cuStreamGetFlags = [](CUstream stream, unsigned *flags) {

@@ -403,7 +403,8 @@ TEST_F(Pools, AFreeOfANewStreamComesBehindEverything) {
 // Of a stream that the pool knows, no free comes behind what others deferred.
 TEST_F(Pools, FurtherFreesOfASecondStreamCutNothing) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
-    FreeCall(Alloc(512), other); // its first
+    fake::Of(other)->busy = true; // so that it stays known
+    FreeCall(Alloc(512), other);  // its first
     uint64_t memory = Alloc(512);
     Learn();
     Launch(0);
