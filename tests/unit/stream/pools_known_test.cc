@@ -29,6 +29,11 @@ TEST_F(Pools, TheDefaultPoolIsTakenInByItsName) {
     EXPECT_FALSE(IsTakenIn(Pool(0x40)));
 }
 
+TEST_F(Pools, TheDefaultPoolOfASecondDeviceIsTakenInByItsName) {
+    current_device = 1;
+    EXPECT_TRUE(IsTakenIn(Pool(0x70)));
+}
+
 TEST_F(Pools, ItIsAskedOnceWhetherAPoolIsTheDefaultOne) {
     static int times;
     times = 0;

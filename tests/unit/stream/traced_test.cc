@@ -287,4 +287,30 @@ TEST_F(Traced, AStreamWithoutOpsHasOneNumber) {
     EXPECT_EQ(numbers.size(), 2u);
 }
 
+// What the thread's last stream is like says nothing about another one.
+TEST_F(Traced, OfAStreamWithoutOpsNothingIsKnown) {
+    CUstream made = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Trace trace = Record([&] {
+        stream_ = made;
+        Launch(0);
+        Sync();
+        cus_stream_ref ref = {other, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_S, &ref, CUS_CAUSE_APP);
+    });
+    ASSERT_TRUE(trace);
+    std::map<uint64_t, const cst_stream *> streams;
+    for (uint32_t i = 0; i < trace->n_streams; i++)
+        if (trace->streams[i])
+            streams[trace->streams[i]->handle] = trace->streams[i];
+    ASSERT_TRUE(streams.count(reinterpret_cast<uintptr_t>(made)));
+    ASSERT_TRUE(streams.count(reinterpret_cast<uintptr_t>(other)));
+    const cst_stream &known = *streams[reinterpret_cast<uintptr_t>(made)];
+    const cst_stream &unknown = *streams[reinterpret_cast<uintptr_t>(other)];
+    EXPECT_EQ(known.kind, CST_STREAM_CREATED);
+    EXPECT_EQ(known.flags, CU_STREAM_NON_BLOCKING);
+    EXPECT_EQ(unknown.kind, CST_STREAM_UNKNOWN);
+    EXPECT_EQ(unknown.flags, 0u);
+}
+
 } // namespace
