@@ -148,8 +148,7 @@ std::vector<Case> MakeCases() {
         {"virtual_memory", 40, "", "", {}},
         {"managed", 0, "", "", {}},
         {"threads", 20, "", "", {}},
-        // Its share: scenario_test, Threads.
-        {"threads_bound", 0, "", "", {}, true, {"--steps", "8"}},
+        {"threads_bound", 0, "", "", {}}, // its share: scenario_test, Threads
         {"thread_handover", 0, "", "", {}},
         {"thread_sync_other", 0, "", "", {}},
         {"thread_pester", 0, "", "", {}},

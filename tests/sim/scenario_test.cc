@@ -15,7 +15,7 @@ struct Timing {
 
 // Streams that hurry, streams that lag, and something between. In the last the simulator breaks
 // what CUDA does not promise.
-const Timing kTimings[] = {{"1", "20"}, {"2", "0"}, {"3", "60"}, {"4", "20", "weak", "measured"}};
+const Timing kTimings[] = {{"1", "20"}, {"2", "0"}, {"3", "120"}, {"4", "60", "weak", "measured"}};
 
 Setting At(const Timing &timing, bool preload) {
     Setting setting;

@@ -16,7 +16,7 @@ bool FullSweep() {
 
 std::vector<long> Picks(long count) {
     std::vector<long> picks;
-    for (long n = 1; n <= count; n += FullSweep() || n < 3 ? 1 : 2 * n) {
+    for (long n = 1; n <= count; n += FullSweep() || n < 3 ? 1 : n) {
         picks.push_back(n);
     }
     if (!picks.empty() && picks.back() != count) {
