@@ -36,6 +36,11 @@ TEST(Blocks, AFreeMayComeLate) {
               (Lines{Kernel(0), kOther}));
 }
 
+// Of memory that was allocated before the logs began.
+TEST(Blocks, AFreeMayBeInOneLogAlone) {
+    EXPECT_EQ(Left({kOther}, {kOther, Free(0)}), Lines{kOther});
+}
+
 TEST(Blocks, MemoryLivesWhereItIsUsed) {
     Lines plain = {Alloc(0), Kernel(0), Copy(0), Free(0)};
     EXPECT_EQ(Left(plain, {Alloc(0), Kernel(0), Free(0), Copy(0)}).size(), 1u);
