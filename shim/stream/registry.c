@@ -44,7 +44,9 @@ static bool is_green(CUstream stream) {
 
 void cus_registry_forget_device(struct cus_context *context) {
     __atomic_store_n(&context->hangs, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&context->pageable, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&context->gpu, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&context->gpu_noted, false, __ATOMIC_RELAXED);
     cus_room_forget(context);
 }
 

@@ -126,6 +126,29 @@ TEST_F(Contexts, GpuIsNotedWhereTheDriverNamesIt) {
     EXPECT_EQ(gpus[0], cus_gpu_of(4, 4, 4));
 }
 
+// The next context at one address may be on another GPU.
+TEST_F(Contexts, WhatIsNotedOfTheGpuEndsWithTheContext) {
+    static CUdevice number;
+    uint32_t gpus[CUS_GPUS];
+    driver().table.cuCtxGetDevice = [](CUdevice *device) {
+        *device = number;
+        return CUDA_SUCCESS;
+    };
+    driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute, CUdevice device) {
+        *value = device;
+        return CUDA_SUCCESS;
+    };
+    cus_gpus_drop();
+    for (number = 4; number < 6; number++) {
+        In(Nth(0),
+           [&] { fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions_[1], 1, 1); });
+        cus_engine_context_ended(Nth(0));
+    }
+    EXPECT_TRUE(cus_engine_context_goes(Nth(0)));
+    ASSERT_EQ(cus_gpus(gpus), 2u);
+    EXPECT_EQ(gpus[1], cus_gpu_of(5, 5, 5));
+}
+
 TEST_F(Contexts, OneThatWasNotSeenIsNotKnown) {
     EXPECT_FALSE(cus_engine_context_goes(Nth(0)));
     EXPECT_FALSE(cus_engine_context_goes(nullptr));

@@ -270,6 +270,20 @@ TEST_F(AccessiblePageableMemory, IsLeftToTheDriver) {
         EXPECT_FALSE(StepWith(value, 4));
 }
 
+// The next context at its address is perhaps on another GPU, which is asked about once more.
+TEST_F(Uploads, TheNextContextAtAnAddressIsAskedAgain) {
+    for (uint32_t value = 1; value < 12; value++)
+        StepWith(value, 4);
+    EXPECT_TRUE(StepWith(12, 4));
+    CUcontext context;
+    driver().table.cuCtxGetCurrent(&context);
+    cus_engine_context_ended(context);
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    access_pageable = 1;
+    for (uint32_t value = 1; value < 12; value++)
+        EXPECT_FALSE(StepWith(value, 4));
+}
+
 // A driver that does not say is taken for one whose kernels access it.
 TEST_F(Uploads, AreLeftToADriverThatDoesNotSayWhatKernelsAccess) {
     driver().table.cuDeviceGetAttribute = nullptr;
