@@ -360,6 +360,29 @@ TEST_F(Engine, OpenCaptureElsewhereInTheContextStopsDeferring) {
     Sync();
 }
 
+// A stream that goes in the midst of its capture ends that one alone.
+TEST_F(Engine, ACaptureThatGoesWithItsStreamLeavesTheOther) {
+    CUstream goes = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    CUstream stays = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Steps(4);
+    for (CUstream stream : {goes, stays}) {
+        cus_stream_ref ref = {stream, CUS_ABI_LEGACY};
+        fake::Of(stream)->program_captures = true;
+        cus_engine_capture_began(&ref);
+    }
+    cus_stream_ref gone = {goes, CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&gone);
+    driver().journal.clear();
+    Launch(functions_[0], 100, 0);
+    EXPECT_EQ(driver().journal.size(), 1u) << "the other one is still open";
+    fake::Of(stays)->program_captures = false;
+    Sync();
+    driver().journal.clear();
+    Launch(functions_[0], 100, 0);
+    EXPECT_TRUE(driver().journal.empty());
+    Sync();
+}
+
 // Each graph call fails once, at each occurrence in turn: the ops run all the same, once, in order,
 // with their own params.
 class EngineFaults : public Engine, public ::testing::WithParamInterface<const char *> {};
