@@ -140,6 +140,32 @@ TEST_F(Shapes, LimitIsReadAgainBehindASetting) {
     EXPECT_EQ(Step(32, 2001), 2u);
 }
 
+// A program may launch a kernel by its CUkernel, and set attributes of that one's function.
+TEST_F(Shapes, ASettingOfTheFunctionIsOneOfItsKernel) {
+    static CUfunction kernel, function;
+    kernel = functions_[1];
+    function = fake::MakeFunction("of the kernel");
+    auto &t = driver().table;
+    t.cuKernelGetName = [](const char **name, CUkernel handle) {
+        auto f = reinterpret_cast<CUfunction>(handle);
+        return f == kernel ? driver().table.cuFuncGetName(name, f) : CUDA_ERROR_INVALID_HANDLE;
+    };
+    t.cuKernelGetParamInfo = [](CUkernel handle, size_t i, size_t *offset, size_t *size) {
+        return driver().table.cuFuncGetParamInfo(reinterpret_cast<CUfunction>(handle), i, offset,
+                                                 size);
+    };
+    t.cuKernelGetFunction = [](CUfunction *of, CUkernel) {
+        *of = function;
+        return CUDA_SUCCESS;
+    };
+    Learn();
+    driver().shared_max = 2000;
+    cus_engine_function_changed(functions_[7]);
+    EXPECT_EQ(Step(32, 1500), 0u) << "its shape has run";
+    cus_engine_function_changed(function);
+    EXPECT_EQ(Step(32, 1600), 2u) << "no shape has run behind the change";
+}
+
 TEST_F(Shapes, FunctionWithoutSharedMemoryHasALimitToo) {
     driver().shared_max = 0;
     Learn();
