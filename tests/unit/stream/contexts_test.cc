@@ -53,11 +53,28 @@ class Contexts : public Room {
         return cus_engine_context_goes(context);
     }
 
+    // The driver answers `naming_`, and that the GPU is `gpu_`, which is also its place on the bus.
+    static void NameGpus() {
+        gpu_ = 4;
+        naming_ = CUDA_SUCCESS;
+        driver().table.cuCtxGetDevice = [](CUdevice *device) {
+            *device = gpu_;
+            return naming_;
+        };
+        driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute, CUdevice device) {
+            *value = device;
+            return CUDA_SUCCESS;
+        };
+    }
+
     bool Builds() {
         int built = driver().calls["cuGraphInstantiateWithFlags"];
         Steps(6);
         return driver().calls["cuGraphInstantiateWithFlags"] > built;
     }
+
+    static inline CUdevice gpu_;
+    static inline CUresult naming_;
 };
 
 TEST_F(Contexts, WorkOfDestroyedOnesIsInNobodysWay) {
@@ -105,19 +122,11 @@ TEST_F(Contexts, RoomOfOneThatEndedIsNotTheNextOnes) {
 
 // The first stream of a context on which ops are deferred shows which GPU the process uses.
 TEST_F(Contexts, GpuIsNotedWhereTheDriverNamesIt) {
-    static CUresult answer;
     uint32_t gpus[CUS_GPUS];
-    driver().table.cuCtxGetDevice = [](CUdevice *device) {
-        *device = 4;
-        return answer;
-    };
-    driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute, CUdevice device) {
-        *value = device;
-        return CUDA_SUCCESS;
-    };
+    NameGpus();
     cus_gpus_drop();
     for (bool named : {false, true}) {
-        answer = named ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+        naming_ = named ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
         In(Nth(named),
            [&] { fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions_[1], 1, 1); });
         EXPECT_EQ(cus_gpus(gpus), named ? 1u : 0u);
@@ -128,18 +137,10 @@ TEST_F(Contexts, GpuIsNotedWhereTheDriverNamesIt) {
 
 // The next context at one address may be on another GPU.
 TEST_F(Contexts, WhatIsNotedOfTheGpuEndsWithTheContext) {
-    static CUdevice number;
     uint32_t gpus[CUS_GPUS];
-    driver().table.cuCtxGetDevice = [](CUdevice *device) {
-        *device = number;
-        return CUDA_SUCCESS;
-    };
-    driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute, CUdevice device) {
-        *value = device;
-        return CUDA_SUCCESS;
-    };
+    NameGpus();
     cus_gpus_drop();
-    for (number = 4; number < 6; number++) {
+    for (gpu_ = 4; gpu_ < 6; gpu_++) {
         In(Nth(0),
            [&] { fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions_[1], 1, 1); });
         cus_engine_context_ended(Nth(0));
