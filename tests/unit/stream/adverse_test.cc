@@ -230,9 +230,9 @@ TEST_F(Adverse, TheNextContextAtAnAddressIsAskedWhetherGraphsHangThere) {
         Steps(6);
     };
     EXPECT_TRUE(GraphsOn(9, 0, 13000, steps));
-    cus_engine_context_ended(contexts_.back());
+    fake::EndContext(contexts_.back());
     EXPECT_FALSE(GraphsOn(10, 3, 13000, steps));
-    cus_engine_context_ended(contexts_.back());
+    fake::EndContext(contexts_.back());
     EXPECT_TRUE(GraphsOn(9, 0, 13000, steps));
 }
 
@@ -272,7 +272,7 @@ TEST_F(Adverse, ContextThatHasEndedUnseenIsNotTouched) {
     EXPECT_EQ(last_engine_group_pending(), 1u);
     auto calls = driver().calls;
     driver().journal.clear();
-    cus_engine_context_ended(contexts_.back());
+    fake::EndContext(contexts_.back());
     EXPECT_TRUE(driver().journal.empty()) << "what was deferred is lost";
     EXPECT_EQ(last_engine_group_pending(), 0u);
     for (const char *name : {"cuGraphExecDestroy", "cuGraphDestroy", "cuStreamDestroy_v2"})
@@ -435,7 +435,7 @@ TEST_F(Adverse, TheFirstErrorIsTheOneThatIsTold) {
 
 TEST_F(Adverse, AContextThatEndsWhileNothingIsDeferredLosesNothing) {
     Steps(4);
-    cus_engine_context_ended(contexts_.back());
+    fake::EndContext(contexts_.back());
     EXPECT_EQ(cus_engine_take_error(nullptr, 0), CUDA_SUCCESS);
 }
 

@@ -104,7 +104,7 @@ TEST_F(Branches, AContextThatEndedLosesWhatWasDeferred) {
     CUcontext mine;
     driver().table.cuCtxGetCurrent(&mine);
     First();
-    Expect({}, [&] { cus_engine_context_ended(mine); });
+    Expect({}, [&] { fake::EndContext(mine); });
     EXPECT_EQ(driver().calls["cuEventDestroy_v2"], 0);
     Expect({At(side_, 6)}, [&] { Side(6); });
     functions_ = fake::MakeFunctions(kOps);
@@ -116,7 +116,7 @@ TEST_F(Branches, AContextThatEndedLosesWhatWasDeferred) {
     Expect({EndWaited(side_)}, [&] { Name(side_); }); // of the next context, which is there
     First();
     Rest();
-    Expect({}, [&] { cus_engine_context_ended(mine); });
+    Expect({}, [&] { fake::EndContext(mine); });
 }
 
 TEST_F(Branches, CodeThatGoesHasWhatIsDeferredIssuedFirst) {

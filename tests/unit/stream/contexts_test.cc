@@ -112,7 +112,7 @@ TEST_F(Contexts, ObjectsAreCleared) {
 
 TEST_F(Contexts, RoomOfOneThatEndedIsNotTheNextOnes) {
     last_engine_set_room(100, 10000);
-    cus_engine_context_ended(contexts_.back());
+    fake::EndContext(contexts_.back());
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     fake::Of(stream_)->busy = true;
     EXPECT_FALSE(Builds());
@@ -143,7 +143,7 @@ TEST_F(Contexts, WhatIsNotedOfTheGpuEndsWithTheContext) {
     for (gpu_ = 4; gpu_ < 6; gpu_++) {
         In(Nth(0),
            [&] { fake::Launch(fake::MakeStream(CU_STREAM_NON_BLOCKING), functions_[1], 1, 1); });
-        cus_engine_context_ended(Nth(0));
+        fake::EndContext(Nth(0));
     }
     EXPECT_TRUE(cus_engine_context_goes(Nth(0)));
     ASSERT_EQ(cus_gpus(gpus), 2u);

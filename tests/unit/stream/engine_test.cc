@@ -225,11 +225,12 @@ TEST_F(Engine, AStreamIsKnownWhereNoContextIsCurrent) {
 
 TEST_F(Engine, PrivateStreamIsNotTiedToTheLegacyOne) {
     static unsigned made;
+    static decltype(driver().table.cuStreamCreateWithPriority) make;
     made = ~0u;
-    driver().table.cuStreamCreateWithPriority = [](CUstream *stream, unsigned flags, int) {
+    make = driver().table.cuStreamCreateWithPriority;
+    driver().table.cuStreamCreateWithPriority = [](CUstream *stream, unsigned flags, int priority) {
         made = flags;
-        *stream = fake::MakeStream(flags);
-        return CUDA_SUCCESS;
+        return make(stream, flags, priority);
     };
     stream_ = fake::MakeStream(CU_STREAM_DEFAULT);
     Steps(4);

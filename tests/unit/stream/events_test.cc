@@ -529,7 +529,7 @@ TEST_F(Events, AContextThatEndsLeavesRecordsOfOthersSeen) {
     CUcontext theirs = fake::MakeOtherContext();
     Learn();
     Begin(Event(0));
-    Elsewhere([&] { cus_engine_context_ended(theirs); });
+    Elsewhere([&] { fake::EndContext(theirs); });
     EXPECT_EQ(Issued(), 0u);
     Seen(Event(0));
     EXPECT_EQ(driver().journal, Begun(Event(0)));

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace fake {
 
@@ -23,9 +24,34 @@ std::vector<std::unique_ptr<Function>> functions;
 unsigned long long next_id = 1;
 thread_local std::vector<CUcontext> contexts = {(CUcontext)0x1000}; // the last is current
 
+std::mutex one; // thread at a time: the library has threads of its own
+struct Held {
+    CUcontext context;
+    std::function<void()> frees;
+};
+std::map<void *, Held> held;
+int destroyed_wrongly;
+
+void Hold(void *object, std::function<void()> frees) {
+    CUcontext context = nullptr;
+    driver().table.cuCtxGetCurrent(&context);
+    std::lock_guard<std::mutex> hold(one);
+    held[object] = {context, std::move(frees)};
+}
+
+void Destroy(void *object) {
+    std::lock_guard<std::mutex> hold(one);
+    auto found = held.find(object);
+    if (found == held.end()) {
+        destroyed_wrongly++;
+        return;
+    }
+    found->second.frees();
+    held.erase(found);
+}
+
 CUresult Enter(const char *name) {
     {
-        static std::mutex one; // thread at a time: the library has threads of its own
         std::lock_guard<std::mutex> hold(one);
         auto &calls = driver().calls;
         auto known = calls.find(name);
@@ -105,6 +131,22 @@ Driver &driver() {
     static Driver instance;
     return instance;
 }
+
+size_t LoseAll(CUcontext context) {
+    std::lock_guard<std::mutex> hold(one);
+    size_t before = held.size();
+    for (auto each = held.begin(); each != held.end();) {
+        if (context && each->second.context != context) {
+            ++each;
+            continue;
+        }
+        each->second.frees();
+        each = held.erase(each);
+    }
+    return before - held.size();
+}
+
+int DestroyedWrongly() { return std::exchange(destroyed_wrongly, 0); }
 
 Stream *Of(CUstream stream) {
     if (!stream || stream == CU_STREAM_LEGACY)
@@ -234,9 +276,13 @@ void Reset() {
         if (CUresult failed = Enter("cuStreamCreateWithPriority"))
             return failed;
         *stream = MakeStream(flags);
+        Hold(*stream, [] {});
         return CUDA_SUCCESS;
     };
-    t.cuStreamDestroy_v2 = [](CUstream) { return Enter("cuStreamDestroy_v2"); };
+    t.cuStreamDestroy_v2 = [](CUstream stream) {
+        Destroy(stream);
+        return Enter("cuStreamDestroy_v2");
+    };
     t.cuStreamBeginCapture_v2 = [](CUstream stream, CUstreamCaptureMode) {
         if (CUresult failed = Enter("cuStreamBeginCapture_v2"))
             return failed;
@@ -252,7 +298,13 @@ void Reset() {
                 delete node;
             return failed;
         }
-        *graph = reinterpret_cast<CUgraph>(new Graph{Of(stream)->captured});
+        auto *made = new Graph{Of(stream)->captured};
+        Hold(made, [made] {
+            for (Node *node : made->nodes)
+                delete node;
+            delete made;
+        });
+        *graph = reinterpret_cast<CUgraph>(made);
         return CUDA_SUCCESS;
     };
     t.cuStreamGetCaptureInfo_v3 = [](CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *,
@@ -311,6 +363,7 @@ void Reset() {
         auto *made = new Exec{{}, from};
         for (Node *node : from->nodes)
             made->nodes.push_back(*node);
+        Hold(made, [made] { delete made; });
         *exec = reinterpret_cast<CUgraphExec>(made);
         return CUDA_SUCCESS;
     };
@@ -342,13 +395,11 @@ void Reset() {
         return CUDA_SUCCESS;
     };
     t.cuGraphExecDestroy = [](CUgraphExec exec) {
-        delete reinterpret_cast<Exec *>(exec);
+        Destroy(exec);
         return Enter("cuGraphExecDestroy");
     };
     t.cuGraphDestroy = [](CUgraph graph) {
-        for (Node *node : reinterpret_cast<Graph *>(graph)->nodes)
-            delete node;
-        delete reinterpret_cast<Graph *>(graph);
+        Destroy(graph);
         return Enter("cuGraphDestroy");
     };
     t.cuKernelGetName = [](const char **, CUkernel) { return CUDA_ERROR_INVALID_HANDLE; };

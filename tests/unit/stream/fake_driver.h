@@ -70,6 +70,11 @@ struct Driver {
 Driver &driver();
 // Makes a fresh table; functions and streams made before stay valid.
 void Reset();
+// Streams and graphs that calls of the driver made in a context, or in any, are lost as if it had
+// ended. How many there were.
+size_t LoseAll(CUcontext context = nullptr);
+// How often one was destroyed that was not there, since the last time.
+int DestroyedWrongly();
 CUstream MakeStream(unsigned flags);
 CUfunction MakeFunction(const std::string &name);
 Stream *Of(CUstream stream);

@@ -64,11 +64,14 @@ TEST_F(Nodes, CapturesOnAStreamLikeTheOneThatLaunches) {
         *value = -3;
         return CUDA_SUCCESS;
     };
+    static decltype(t.cuStreamCreateWithPriority) make;
+    make = t.cuStreamCreateWithPriority;
     t.cuStreamCreateWithPriority = [](CUstream *stream, unsigned flags, int value) {
         EXPECT_EQ(flags, (unsigned)CU_STREAM_NON_BLOCKING);
         priority = value;
-        *stream = made = fake::MakeStream(flags);
-        return CUDA_SUCCESS;
+        CUresult result = make(stream, flags, value);
+        made = *stream;
+        return result;
     };
     t.cuStreamCopyAttributes = [](CUstream to, CUstream from) {
         copied_to = to;
@@ -196,7 +199,7 @@ TEST_F(Nodes, AGraphWithAMemsetIsDroppedUnderAToolOnceAnotherContextEnded) {
     for (int i = 0; i < 16; i++)
         step();
     ASSERT_EQ(step(), 1);
-    cus_engine_context_ended(theirs);
+    fake::EndContext(theirs);
     EXPECT_EQ(step(), 0);
     EXPECT_EQ(step(), 1) << "a new graph";
     cus_engine_nodes_timed(false);

@@ -10,6 +10,7 @@ constexpr int64_t CREDIT = 15000000, PAID = 8000000, TRIAL = 117187;
 
 class Judged : public Pays {
   protected:
+    static void TearDownTestSuite() { fake::EndEngine(false); } // its windows are made up
     void SetUp() override {
         Pays::SetUp();
         Launch(0, 0);

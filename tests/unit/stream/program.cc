@@ -28,7 +28,7 @@ bool StartEngine(const Settings &settings) {
     return cus_engine_start(&driver().table);
 }
 
-void EndEngine() {
+void EndEngine(bool balanced) {
     if (!std::exchange(running, false))
         return;
     int cancel = 0;
@@ -36,8 +36,13 @@ void EndEngine() {
     EXPECT_EQ(cancel, PTHREAD_CANCEL_ENABLE) << "a call left the program's thread changed";
     EXPECT_EQ(capture_mode, CU_STREAM_CAPTURE_MODE_GLOBAL) << "the same";
     Reset();
+    cus_engine_flush(CUS_SCOPE_P, nullptr, 0);
+    if (balanced)
+        ExpectBalance();
     cus_engine_end();
     EXPECT_EQ(cus_mem_held(), 0u) << "host memory that grew with the program";
+    EXPECT_EQ(LoseAll(), 0u) << "streams and graphs of the library";
+    EXPECT_EQ(DestroyedWrongly(), 0) << "a stream or graph that was not there";
     cus_virtual = {};
     for (; !before.empty(); before.pop_back())
         if (before.back().second)
@@ -98,6 +103,11 @@ void Learn(CUstream stream, const std::vector<CUfunction> &functions) {
         Sync(stream);
     }
     ASSERT_GT(driver().calls["cuGraphLaunch"], 0);
+}
+
+void EndContext(CUcontext context) {
+    LoseAll(context);
+    cus_engine_context_ended(context);
 }
 
 CUcontext MakeOtherContext() {

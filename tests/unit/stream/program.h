@@ -19,9 +19,11 @@ namespace fake {
 // one is running. The engine's answer.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 bool StartEngine(const Settings &settings);
-// Makes a fresh table (Reset) and ends the engine. Environment and clock are as before the start.
-// Nothing is left: the next engine is that of a new process. Does nothing if none is running.
-void EndEngine();
+// Makes a fresh table (Reset), has what is deferred issued, and ends the engine. Environment and
+// clock are as before the start. Nothing is left: the next engine is that of a new process. Each op
+// that was counted has gone out, unless the suite made ops up (`balanced`). Does nothing if none is
+// running.
+void EndEngine(bool balanced = true);
 
 // A suite or a test of it starts an engine, which ends with the suite.
 class EngineTest : public testing::Test {
@@ -59,6 +61,8 @@ void Learn(CUstream stream, const std::vector<CUfunction> &functions);
 
 // Another context, which is known since a stream of it had work.
 CUcontext MakeOtherContext();
+// A context has ended, with all that is in it.
+void EndContext(CUcontext context);
 
 cus_counters Counters();
 // Each op that was counted went out once, in a graph or by itself. Returns how many there were.

@@ -350,7 +350,7 @@ TEST_F(SignatureCache, ServesTheNextContextAtAnAddress) {
         CUcontext context;
         StepsOfAStream(1);
         driver().table.cuCtxGetCurrent(&context);
-        cus_engine_context_ended(context);
+        fake::EndContext(context);
         StepsOfAStream();
     });
     EXPECT_EQ(facts.built, 3u);

@@ -326,10 +326,12 @@ TEST_F(SubmittedParts, AStreamThatHasGoneIsClosedBehindIt) {
     open = &open_;
     early = false;
     destroyed = 0;
-    driver().table.cuGraphExecDestroy = [](CUgraphExec) {
+    static decltype(driver().table.cuGraphExecDestroy) destroy;
+    destroy = driver().table.cuGraphExecDestroy;
+    driver().table.cuGraphExecDestroy = [](CUgraphExec exec) {
         early |= !*open;
         destroyed++;
-        return CUDA_SUCCESS;
+        return destroy(exec);
     };
     cus_stream_ref gone = {other, CUS_ABI_LEGACY};
     cus_engine_stream_gone(&gone);

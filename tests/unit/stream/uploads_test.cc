@@ -277,7 +277,7 @@ TEST_F(Uploads, TheNextContextAtAnAddressIsAskedAgain) {
     EXPECT_TRUE(StepWith(12, 4));
     CUcontext context;
     driver().table.cuCtxGetCurrent(&context);
-    cus_engine_context_ended(context);
+    fake::EndContext(context);
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     access_pageable = 1;
     for (uint32_t value = 1; value < 12; value++)
