@@ -193,6 +193,14 @@ static void find_image(struct player *p, const struct cst_module *module) {
         free(bytes);
         return;
     }
+    if (!player_image_is_whole(bytes, module->bytes)) {
+        const char *file = cst_string(p->trace, module->file);
+        notes_add(&p->obstacles,
+                  "%s%sthe code of module %u does not end within its %" PRIu64 " bytes", file,
+                  *file ? ": " : "", module->id, module->bytes);
+        free(bytes);
+        return;
+    }
     p->images[module->id].bytes = bytes;
     p->images[module->id].cubin = module->bytes > SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0;
 }

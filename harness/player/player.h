@@ -13,7 +13,7 @@
 #include "shim/base/curve.h"
 #include "tools/trace/reader.h"
 
-/* ---- code (code.c, image.c) ---- */
+/* ---- code (code.c, image.c, whole.c) ---- */
 
 struct player_image {
     void *bytes; /* NULL: missing */
@@ -213,6 +213,8 @@ void player_curve(struct player *p);
 
 /* image.c: finds the bytes of each module that a launch or a variable needs; makes obstacles. */
 void player_images(struct player *p);
+/* whole.c: a fat binary, a cubin or the text of PTX that ends within its `n` bytes. */
+bool player_image_is_whole(const uint8_t *bytes, uint64_t n);
 
 /* code.c */
 void player_load(struct player *p);

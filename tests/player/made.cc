@@ -32,6 +32,11 @@ template <typename T> T *Made::Add(cst_type type, size_t more) {
 
 uint32_t Made::Module(bool library) {
     std::string image = "an image that holds every kernel, number " + std::to_string(modules_);
+    image.push_back('\0'); // as the text of PTX ends
+    return Image(image, library);
+}
+
+uint32_t Made::Image(const std::string &image, bool library) {
     auto *module = Add<cst_module>(CST_MODULE);
     module->id = ++modules_;
     module->form = CST_MODULE_IMAGE;
@@ -39,7 +44,8 @@ uint32_t Made::Module(bool library) {
     module->bytes = image.size();
     module->check = XXH3_64bits(image.data(), image.size());
     Data(CST_DATA_IMAGE, modules_, 0, image.substr(0, 10));
-    Data(CST_DATA_IMAGE, modules_, 10, image.substr(10));
+    if (image.size() > 10)
+        Data(CST_DATA_IMAGE, modules_, 10, image.substr(10));
     return modules_;
 }
 

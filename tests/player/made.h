@@ -21,6 +21,7 @@ class Made {
 
     // Code. `library`: loaded by cuLibraryLoadData.
     uint32_t Module(bool library = true);
+    uint32_t Image(const std::string &image, bool library = true);
     uint32_t FileModule(const std::string &path, uint64_t offset, uint64_t bytes, uint64_t check,
                         const std::string &build_id);
     // A function of kernels/, with arguments of those sizes at their natural places.

@@ -1,7 +1,12 @@
 // Promise: on the simulator the player says what it cannot replay before it starts.
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
 
 #include "tests/player/play.h"
 
@@ -124,6 +129,7 @@ TEST(Refuses, LengthsThatNoNumberHolds) {
 
 TEST(Refuses, FilesThatAreNotWhatTheyWere) {
     std::string file = Folder() + "/code.bin", bytes(8192, 'x');
+    bytes[299] = 0; // the end of a text
     WriteAll(file, bytes);
     uint64_t check = XXH3_64bits(bytes.data() + 100, 200);
     auto with = [&](const std::string &path, uint64_t offset, uint64_t length, uint64_t sum,
@@ -144,12 +150,89 @@ TEST(Refuses, FilesThatAreNotWhatTheyWere) {
             "/nowhere/libx.so: its code was launched, and it cannot be read: No such file"));
     // A file with a build id: the player's own.
     std::string self = "harness/player/player", all = ReadFile(self);
-    std::string why = Refused(with(self, 0, 64, XXH3_64bits(all.data(), 64), "ffff"));
+    uint64_t sum = XXH3_64bits(all.data(), all.size());
+    std::string why = Refused(with(self, 0, all.size(), sum, "ffff"));
     EXPECT_TRUE(Has(why, self + ": not the file that was recorded: its build id is ")) << why;
     size_t at = why.find("its build id is ") + 16;
     std::string id = why.substr(at, why.find(' ', at) - at);
     ASSERT_NE(id, "not") << "the linker gives no build ids here";
-    EXPECT_EQ(Play(with(self, 0, 64, XXH3_64bits(all.data(), 64), id), "check\n").Exit(), 0);
+    EXPECT_EQ(Play(with(self, 0, all.size(), sum, id), "check\n").Exit(), 0);
+}
+
+std::string Elf(const std::vector<Elf64_Shdr> &sections, size_t more = 0) {
+    Elf64_Ehdr head = {};
+    memcpy(head.e_ident, ELFMAG, SELFMAG);
+    head.e_shentsize = sizeof(Elf64_Shdr);
+    head.e_shoff = sizeof head;
+    head.e_shnum = static_cast<uint16_t>(sections.size());
+    std::string elf(reinterpret_cast<char *>(&head), sizeof head);
+    elf.append(reinterpret_cast<const char *>(sections.data()),
+               sections.size() * sizeof sections[0]);
+    return elf.append(more, 'x');
+}
+
+Elf64_Shdr Section(uint32_t type, uint64_t offset, uint64_t bytes) {
+    Elf64_Shdr section = {};
+    section.sh_type = type;
+    section.sh_offset = offset;
+    section.sh_size = bytes;
+    return section;
+}
+
+std::string FatBinary(uint32_t magic, uint16_t head, uint64_t bytes, size_t more) {
+    std::string text(16 + more, 'x');
+    memcpy(&text[0], &magic, 4);
+    memcpy(&text[6], &head, 2);
+    memcpy(&text[8], &bytes, 8);
+    return text;
+}
+
+// The driver reads as far as the image says, and would read the player's memory.
+TEST(Refuses, CodeThatSaysThatItIsLonger) {
+    const uint64_t all = ~uint64_t{0};
+    const uint32_t fat = 0xba55ed50, wrapper = 0x466243b1;
+    const std::string plain =
+        Elf({Section(SHT_PROGBITS, 192, 8), Section(SHT_NOBITS, 192, all)}, 8);
+    std::string far = plain, programs = plain, entries = plain;
+    auto *head = reinterpret_cast<Elf64_Ehdr *>(&far[0]);
+    head->e_shoff = all - 63;
+    head = reinterpret_cast<Elf64_Ehdr *>(&programs[0]);
+    head->e_phoff = 192;
+    head->e_phnum = 1;
+    head->e_phentsize = 9;
+    head = reinterpret_cast<Elf64_Ehdr *>(&entries[0]);
+    head->e_shentsize = 32;
+    const std::vector<std::pair<std::string, bool>> images = {
+        {std::string("PTX\0", 4), true},
+        {"PTX", false},
+        {std::string(1, 0), true},
+        {FatBinary(fat, 16, 40, 40), true},
+        {FatBinary(fat, 16, 41, 40), false},
+        {FatBinary(fat, 16, all - 8, 40), false},
+        {FatBinary(fat, 57, 0, 40), false},
+        {FatBinary(fat, 15, 40, 40), false},
+        {FatBinary(fat, 16, 0, 0).substr(0, 15), false},
+        {FatBinary(wrapper, 16, 40, 40), false},
+        {plain, true},
+        {plain.substr(0, plain.size() - 1), false},
+        {plain.substr(0, 191), false},
+        {plain.substr(0, 63), false},
+        {Elf({Section(SHT_PROGBITS, 129, all)}, 8), false},
+        {far, false},
+        {programs, false},
+        {entries, false},
+    };
+    for (size_t i = 0; i < images.size(); i++) {
+        SCOPED_TRACE(i);
+        Small t("longer.cst");
+        uint32_t module = t.m.Image(images[i].first);
+        t.m.Launch(t.lane, t.m.Code(module, "touch", {8}), 1, 1, {t.a});
+        std::string trace = t.End();
+        if (images[i].second)
+            EXPECT_EQ(Play(trace, "check\n").Exit(), 0);
+        else
+            EXPECT_TRUE(Has(Refused(trace), "the code of module 2 does not end within its "));
+    }
 }
 
 TEST(Refuses, CodeThatIsNotWholeOrNotThere) {
@@ -290,7 +373,7 @@ TEST(Refuses, AnotherGpu) {
     EXPECT_TRUE(Has(Answer(r, 0).text["warnings.0"],
                     "compute capability 10.0 (NVIDIA B200), and this one has 9.0"))
         << r.out;
-    std::string file = Folder() + "/cubin", bytes = "\177ELF and so on";
+    std::string file = Folder() + "/cubin", bytes = Elf({});
     WriteAll(file, bytes);
     Small u("cubin.cst");
     u.m.s.Facts("{\"gpu\":\"NVIDIA B200\",\"compute_capability\":100}");

@@ -163,6 +163,23 @@ TEST_F(Contexts, OneWithAnEngineStays) {
     EXPECT_TRUE(Builds());
 }
 
+// Of a process with one engine alone.
+class FirstContext : public fake::ProgramTest {
+  protected:
+    static void SetUpTestSuite() {
+        fake::Reset();
+        ASSERT_TRUE(fake::StartEngine({}));
+    }
+};
+
+TEST_F(FirstContext, ItStaysWithItsOnlyEngine) {
+    CUcontext context;
+    driver().table.cuCtxGetCurrent(&context);
+    Launch(0);
+    EXPECT_FALSE(cus_engine_context_goes(context));
+    EXPECT_EQ(contexts_known(), 1u);
+}
+
 TEST_F(Contexts, OneWithoutAnEngineGoesBesideOneThatHasOne) {
     context_object(kOther);
     EXPECT_EQ(contexts_known(), 2u);

@@ -199,6 +199,32 @@ TEST_F(Engine, ACallOnAStreamThatDefersNothingReachesNoStreamOfAnotherThread) {
         << "the legacy stream waits for blocking ones, seen or not";
 }
 
+// Nor does one on the legacy stream reach those that are not tied to it, or one on those it.
+TEST_F(Engine, TheLegacyStreamAndOneThatIsNotBlockingLeaveEachOtherAlone) {
+    CUcontext fresh = (CUcontext)0x98000; // its legacy stream was not seen yet
+    CUstream free = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    auto elsewhere = [&](auto call) {
+        std::thread([&] {
+            driver().table.cuCtxPushCurrent_v2(fresh);
+            call();
+        }).join();
+    };
+    driver().table.cuCtxPushCurrent_v2(fresh);
+    Teach(free);
+    fake::Launch(free, functions_[0], 100);
+    elsewhere([] { fake::Sync(CU_STREAM_LEGACY); });
+    EXPECT_TRUE(driver().journal.empty());
+    fake::Sync(free);
+    Teach(CU_STREAM_LEGACY);
+    fake::Launch(CU_STREAM_LEGACY, functions_[0], 100);
+    elsewhere([&] { fake::Launch(free, functions_[5], 100); });
+    for (const std::string &line : driver().journal)
+        EXPECT_NE(line[0], 'L');
+    fake::Sync(CU_STREAM_LEGACY);
+    CUcontext was;
+    driver().table.cuCtxPopCurrent_v2(&was);
+}
+
 TEST_F(Engine, ACallOnAStreamThatDefersNothingComesBehindTheLegacyOneAndItsThread) {
     cus_stream_ref none = {fake::MakeStream(CU_STREAM_DEFAULT), CUS_ABI_LEGACY};
     Teach(CU_STREAM_LEGACY);

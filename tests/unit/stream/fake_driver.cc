@@ -146,7 +146,9 @@ size_t LoseAll(CUcontext context) {
     return before - held.size();
 }
 
-int DestroyedWrongly() { return std::exchange(destroyed_wrongly, 0); }
+int DestroyedWrongly() {
+    return std::exchange(destroyed_wrongly, 0);
+}
 
 Stream *Of(CUstream stream) {
     if (!stream || stream == CU_STREAM_LEGACY)

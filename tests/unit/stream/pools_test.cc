@@ -424,6 +424,23 @@ TEST_F(Pools, AFirstFreeOfAPoolThatNoOtherStreamUsesIsDeferred) {
     EXPECT_EQ(Issued(), 0u);
 }
 
+TEST_F(Pools, TheDriverIsAskedForThePoolOnce) {
+    static int times;
+    times = 0;
+    Alloc(512);
+    driver().table.cuDeviceGetMemPool = [](CUmemoryPool *pool, CUdevice) {
+        times++;
+        *pool = current_pool;
+        return CUDA_SUCCESS;
+    };
+    FreeCall(Alloc(512));
+    EXPECT_EQ(times, 0);
+    cus_engine_pool_set();
+    Alloc(512);
+    Alloc(512);
+    EXPECT_EQ(times, 1) << "the program may have set another one";
+}
+
 TEST_F(Pools, AWaitForEverythingMakesThePoolKnownAgain) {
     CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     cus_stream_ref ref = {other, CUS_ABI_LEGACY};

@@ -16,7 +16,7 @@ namespace {
 
 using fake::driver;
 
-std::mutex driver_mutex;
+std::recursive_mutex driver_mutex; // a function of it asks another one
 cus_driver unlocked;
 
 // The fake driver knows one thread; here each of its functions runs under one mutex.
@@ -24,7 +24,7 @@ template <typename F, F cus_driver::*Field> struct Locked;
 template <typename... A, CUresult (*cus_driver::*Field)(A...)>
 struct Locked<CUresult (*)(A...), Field> {
     static CUresult Call(A... a) {
-        std::lock_guard<std::mutex> guard(driver_mutex);
+        std::lock_guard<std::recursive_mutex> guard(driver_mutex);
         return (unlocked.*Field)(a...);
     }
 };
@@ -42,7 +42,7 @@ void LockDriver() {
 }
 
 CUstream NewStream(unsigned flags) {
-    std::lock_guard<std::mutex> guard(driver_mutex);
+    std::lock_guard<std::recursive_mutex> guard(driver_mutex);
     return fake::MakeStream(flags);
 }
 
@@ -86,7 +86,7 @@ class Worker {
         cus_engine_flush(CUS_SCOPE_T, &ref, 7);
         std::string last = "," + std::to_string(asked - 1) + "," + std::to_string(id_) + ")";
         {
-            std::lock_guard<std::mutex> guard(driver_mutex);
+            std::lock_guard<std::recursive_mutex> guard(driver_mutex);
             const std::vector<std::string> &journal = driver().journal;
             size_t at = journal.size();
             bool found = false;

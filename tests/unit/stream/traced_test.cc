@@ -163,6 +163,7 @@ TEST_F(Traced, AFlushSaysHowManyOpsWentOutAndWhy) {
     EXPECT_STREQ(cst_string(trace.get(), flushes.back()->reason), "api");
 }
 
+// Whether the memory is known, so that a node may stand for it, or not.
 TEST_F(Traced, AKindOfMemsetsSaysHowLargeAnElementIs) {
     Trace trace = Record([this] {
         driver().table.cuMemsetD8Async = fake::Fill;
@@ -172,16 +173,44 @@ TEST_F(Traced, AKindOfMemsetsSaysHowLargeAnElementIs) {
             Launch(0);
             Sync();
         }
+        driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids,
+                                                   void **values, CUdeviceptr) {
+            fake::Pointer pointer;
+            pointer.start = 0x20000;
+            pointer.size = 0x1000;
+            pointer.mapped = 1;
+            fake::Answer(pointer, n, ids, values);
+            return CUDA_SUCCESS;
+        };
+        cus_memset known = fake::FillCall(stream_, CUS_ABI_LEGACY, 0x20000);
+        EXPECT_EQ(cus_engine_memset(&known), CUDA_SUCCESS);
+        Sync();
     });
     ASSERT_TRUE(trace);
-    unsigned found = 0;
+    std::multiset<bool> opaque;
     for (uint32_t i = 0; i < trace->n_kinds; i++)
         if (trace->kinds[i] && trace->kinds[i]->op == CUS_OP_MEMSET) {
             EXPECT_EQ(trace->kinds[i]->elem, 1u);
             EXPECT_STREQ(cst_string(trace.get(), trace->kinds[i]->name), "cuMemsetD8Async");
-            found++;
+            opaque.insert(trace->kinds[i]->flags & CST_KIND_OPAQUE);
         }
-    EXPECT_EQ(found, 1u);
+    EXPECT_EQ(opaque, (std::multiset<bool>{false, true}));
+}
+
+// Of a driver whose call comes to the hooks again.
+TEST_F(Traced, ACallWithinACallIsNotAnotherOp) {
+    Trace trace = Record(
+        [this] {
+            fake::Call outer(stream_, functions_[0], 1);
+            outer.launch.real = (void *)+[](CUfunction f, unsigned gx, unsigned, unsigned, unsigned,
+                                            unsigned, unsigned, unsigned, CUstream stream, void **,
+                                            void **) { return fake::Launch(stream, f, 1, 0, gx); };
+            EXPECT_EQ(cus_engine_launch(&outer.launch), CUDA_SUCCESS);
+            EXPECT_EQ(driver().journal.size(), 1u);
+        },
+        {{"CUSPLICE_MODE", "eager"}});
+    ASSERT_TRUE(trace);
+    EXPECT_EQ(All<cst_op>(trace, CST_OP).size(), 1u);
 }
 
 TEST_F(Traced, WhatTheDriverSaysOfMemoryIsThere) {

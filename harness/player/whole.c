@@ -1,0 +1,57 @@
+/*
+ * Does an image of code end where its bytes end? The driver reads as far as the image says. One of
+ * a trace may say more than there is, and the driver would read what lies behind it.
+ */
+#include <elf.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "harness/player/player.h"
+
+/* nvcc's wrapper around a fat binary, which points to it, and the head of a fat binary. */
+#define WRAPPER 0x466243b1u
+#define FATBIN 0xba55ed50u
+struct fatbin {
+    uint32_t magic;
+    uint16_t version, head_bytes;
+    uint64_t bytes; /* after the head */
+};
+
+static bool holds(uint64_t all, uint64_t from, uint64_t n) {
+    return from <= all && n <= all - from;
+}
+
+static bool elf_is_whole(const uint8_t *bytes, uint64_t n) {
+    Elf64_Ehdr head;
+    if (n < sizeof head)
+        return false;
+    memcpy(&head, bytes, sizeof head);
+    if (!holds(n, head.e_shoff, (uint64_t)head.e_shnum * head.e_shentsize) ||
+        !holds(n, head.e_phoff, (uint64_t)head.e_phnum * head.e_phentsize) ||
+        head.e_shentsize != sizeof(Elf64_Shdr))
+        return false;
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        Elf64_Shdr section;
+        memcpy(&section, bytes + head.e_shoff + i * sizeof section, sizeof section);
+        if (section.sh_type != SHT_NOBITS && !holds(n, section.sh_offset, section.sh_size))
+            return false;
+    }
+    return true;
+}
+
+bool player_image_is_whole(const uint8_t *bytes, uint64_t n) {
+    uint32_t magic = 0;
+    struct fatbin head;
+    memcpy(&magic, bytes, n < sizeof magic ? n : sizeof magic);
+    if (magic == WRAPPER)
+        return false; /* the pointer is one of the process that was recorded */
+    if (magic == FATBIN) {
+        if (n < sizeof head)
+            return false;
+        memcpy(&head, bytes, sizeof head);
+        return head.head_bytes >= sizeof head && holds(n, head.head_bytes, head.bytes);
+    }
+    if (n >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0)
+        return elf_is_whole(bytes, n);
+    return memchr(bytes, 0, n) != NULL; /* the text of PTX */
+}
