@@ -350,7 +350,7 @@ TEST_F(Submitted, NodesBehindTheFirst64ArePatched) {
     static unsigned most;
     most = 0;
     driver().building = [](unsigned n) { most = std::max(most, n); };
-    std::vector<CUfunction> functions = fake::MakeFunctions(150);
+    std::vector<CUfunction> functions = fake::MakeFunctions(600);
     uint64_t submit = 0;
     for (int step = 0; step < 30; step++) {
         SCOPED_TRACE(step);

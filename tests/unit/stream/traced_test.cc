@@ -173,6 +173,10 @@ TEST_F(Traced, AKindOfMemsetsSaysHowLargeAnElementIs) {
             Launch(0);
             Sync();
         }
+        driver().table.cuCtxGetDevice = [](CUdevice *device) {
+            *device = 0;
+            return CUDA_SUCCESS;
+        };
         driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids,
                                                    void **values, CUdeviceptr) {
             fake::Pointer pointer;
