@@ -203,6 +203,7 @@ TEST_F(Engine, ACallOnAStreamThatDefersNothingReachesNoStreamOfAnotherThread) {
 TEST_F(Engine, TheLegacyStreamAndOneThatIsNotBlockingLeaveEachOtherAlone) {
     CUcontext fresh = (CUcontext)0x98000; // its legacy stream was not seen yet
     CUstream free = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     auto elsewhere = [&](auto call) {
         std::thread([&] {
             driver().table.cuCtxPushCurrent_v2(fresh);
@@ -215,11 +216,16 @@ TEST_F(Engine, TheLegacyStreamAndOneThatIsNotBlockingLeaveEachOtherAlone) {
     elsewhere([] { fake::Sync(CU_STREAM_LEGACY); });
     EXPECT_TRUE(driver().journal.empty());
     fake::Sync(free);
+    Teach(other);
     Teach(CU_STREAM_LEGACY);
     fake::Launch(CU_STREAM_LEGACY, functions_[0], 100);
-    elsewhere([&] { fake::Launch(free, functions_[5], 100); });
-    for (const std::string &line : driver().journal)
-        EXPECT_NE(line[0], 'L');
+    elsewhere([&] {
+        fake::Launch(other, functions_[0], 100);
+        fake::Launch(free, functions_[0], 100);
+        EXPECT_EQ(driver().journal.size(), 1u) << "a thread defers on one stream";
+        EXPECT_NE(driver().journal.front()[0], 'L');
+        fake::Sync(free);
+    });
     fake::Sync(CU_STREAM_LEGACY);
     CUcontext was;
     driver().table.cuCtxPopCurrent_v2(&was);
