@@ -40,8 +40,12 @@ TEST_F(Adverse, AStreamForCapturesIsRefusedOncePerStream) {
         return refused && name == "cuStreamCreateWithPriority" ? CUDA_ERROR_OUT_OF_MEMORY
                                                                : CUDA_SUCCESS;
     };
+    uint64_t captures = Counters().fallbacks[CUS_FALLBACK_CAPTURE],
+             budget = Counters().fallbacks[CUS_FALLBACK_BUDGET];
     Steps(10);
     EXPECT_EQ(driver().calls["cuStreamCreateWithPriority"], 1);
+    EXPECT_GT(Counters().fallbacks[CUS_FALLBACK_CAPTURE], captures);
+    EXPECT_EQ(Counters().fallbacks[CUS_FALLBACK_BUDGET], budget);
     refused = false;
     Steps(10);
     EXPECT_EQ(driver().calls["cuStreamCreateWithPriority"], 1);

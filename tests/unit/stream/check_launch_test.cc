@@ -97,6 +97,7 @@ TEST_F(CheckLaunch, NothingInTheWay) {
     Step();
     ExpectLeft(CUS_UNVERIFIED_DRIVER);
     EXPECT_GT(driver().calls["cuStreamQuery"], 0);
+    EXPECT_EQ(Counts().skipped[CUS_UNVERIFIED_NO_MEMORY], 0u) << "from the first graph on";
 }
 
 // A stream that captures must not be asked anything, and waiting for its context spoils it.

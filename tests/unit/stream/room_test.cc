@@ -1,5 +1,6 @@
 // Promise: while something runs, only graphs are built for which the driver's pools have room
 // (HAZARDS G5, G6). Other hazards delay building and destroying too (A16).
+#include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/room.h"
 
 #include <unistd.h>
@@ -196,6 +197,18 @@ TEST_F(FirstLaunch, OnAPerThreadStreamIsNoticed) {
     cus_engine_wait_ended(cus_engine_wait_begins());
     Regrow(5);
     EXPECT_GT(driver().calls["cuGraphInstantiateWithFlags"], built);
+}
+
+// Graphs may hold four times what is estimated.
+TEST_F(Room, MemoryIsGivenBackForWhatGraphsMayHold) {
+    OneMibLeft();
+    Steps(4);
+    graphs_hold(32 << 20); // as they did once
+    functions_ = fake::MakeFunctions(kOps);
+    Steps(4);
+    graphs_hold(-(32 << 20));
+    EXPECT_FALSE(cus_engine_give_memory_back(400ull << 20));
+    EXPECT_TRUE(cus_engine_give_memory_back(200ull << 20));
 }
 
 // Neither dropping graphs nor asking once more helps where something stays.

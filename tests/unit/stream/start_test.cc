@@ -191,6 +191,24 @@ TEST_F(Started, ABuiltGraphIsNews) {
     EXPECT_NE(log.find("dropped: 4 nodes, about "), std::string::npos) << log;
 }
 
+// And nothing else.
+TEST_F(Started, AnOpThatIsNotCapturedIsNews) {
+    driver().fail = [](const std::string &name) {
+        return name == "cuStreamBeginCapture_v2" ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    };
+    std::string log = Said({}, "warn,stream:info", [] {
+        CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        std::vector<CUfunction> functions = fake::MakeFunctions(4);
+        for (int step = 0; step < 6; step++) {
+            for (CUfunction f : functions)
+                fake::Launch(stream, f, 0);
+            fake::Sync(stream);
+        }
+    });
+    EXPECT_NE(log.find("ops were not captured: they go out one by one"), std::string::npos) << log;
+    EXPECT_EQ(log.find("a node refused new params"), std::string::npos) << log;
+}
+
 TEST_F(Started, WhereGraphsEndIsNewsTheFirstTime) {
     driver().fail = [](const std::string &name) {
         return name == "cuGraphLaunch" ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
