@@ -1,5 +1,4 @@
 // Promise: stream-ordered memory cuts no segment, and nobody can tell that a free was deferred.
-#include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/pools.h"
 
 #include <string>
@@ -423,13 +422,6 @@ TEST_F(Pools, AFirstFreeOfAPoolThatNoOtherStreamUsesIsDeferred) {
     Launch(0);
     EXPECT_EQ(FreeCall(theirs), CUS_FREE_DEFERRED);
     EXPECT_EQ(Issued(), 0u);
-}
-
-// An allocation makes a stream known, and is no op.
-TEST_F(Pools, AStepWithoutOpsIsNotOneInGraphs) {
-    Alloc(512);
-    Sync();
-    EXPECT_EQ(last_engine_covered(), 0u);
 }
 
 TEST_F(Pools, TheDriverIsAskedForThePoolOnce) {

@@ -209,6 +209,16 @@ TEST_F(Started, AnOpThatIsNotCapturedIsNews) {
     EXPECT_EQ(log.find("a node refused new params"), std::string::npos) << log;
 }
 
+TEST_F(Started, AGraphThatIsNotLaunchedIsNewsOfNothingElse) {
+    driver().fail = [](const std::string &name) {
+        return name == "cuGraphLaunch" ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    };
+    std::string log = Said({}, "warn,stream:info", [] { Learn(4); });
+    EXPECT_NE(log.find("a graph was not launched: its ops go out one by one"), std::string::npos)
+        << log;
+    EXPECT_EQ(log.find("a memset is timed"), std::string::npos) << log;
+}
+
 TEST_F(Started, WhereGraphsEndIsNewsTheFirstTime) {
     driver().fail = [](const std::string &name) {
         return name == "cuGraphLaunch" ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

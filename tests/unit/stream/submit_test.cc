@@ -1,6 +1,5 @@
 // Promise: the submit thread patches and launches a segment while the program goes on, and later
 // work finds it launched.
-#include <algorithm>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -343,30 +342,6 @@ TEST_F(SubmittedParts, AStreamThatHasGoneIsClosedBehindIt) {
     EXPECT_EQ(destroyed, 3) << "its graphs went with it";
     EXPECT_FALSE(early) << "while one was being launched";
     EXPECT_EQ(driver().journal.size(), expected_.size());
-}
-
-// Which nodes are patched is told by a word for each 64 of them.
-TEST_F(Submitted, NodesBehindTheFirst64ArePatched) {
-    static unsigned most;
-    most = 0;
-    driver().building = [](unsigned n) { most = std::max(most, n); };
-    std::vector<CUfunction> functions = fake::MakeFunctions(600);
-    uint64_t submit = 0;
-    for (int step = 0; step < 30; step++) {
-        SCOPED_TRACE(step);
-        driver().journal.clear();
-        expected_.clear();
-        submit = Counters().submitted;
-        for (size_t i = 0; i < functions.size(); i++) {
-            ASSERT_EQ(fake::Launch(stream_, functions[i], ++value_), CUDA_SUCCESS);
-            expected_.push_back(fake::Line(stream_, "k" + std::to_string(i), value_));
-        }
-        Sync();
-        ASSERT_EQ(driver().journal, expected_);
-    }
-    EXPECT_GT(Counters().submitted, submit);
-    EXPECT_GT(most, 128u);
-    driver().building = [](unsigned) {};
 }
 
 // The submit thread does not ask whether a graph may be launched under such a tool (HAZARDS A32).

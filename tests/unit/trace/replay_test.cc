@@ -111,7 +111,7 @@ TEST(ReplayReader, EverythingComesBackAsItWasWritten) {
             EXPECT_EQ(Load(trace, &part[i], &bytes), "");
             all += bytes;
         }
-        EXPECT_EQ(all, "an image that holds every kernel, number 0");
+        EXPECT_EQ(all, std::string("an image that holds every kernel, number 0") + '\0');
         part = cst_data_of(trace.get(), CST_DATA_MEMORY, 0, &n);
         ASSERT_EQ(n, 1u);
         EXPECT_EQ(part->offset, Base() + 4096);
