@@ -377,8 +377,10 @@ TEST(Recording, OfAProgramThatIsKilledThereIsAllButTheLastSecond) {
     Setting setting = Recorded(path);
     setting.args = {"--steps", "100000"};
     setting.env["CUSIM_DELAY_US"] = "40000";
-    // Then it is killed: under qemu after ten times as long, in which it fills no block either.
-    setting.timeout_s = getenv("CUS_TEST_EMULATED") ? 1 : 5;
+    // Then it is killed: under qemu after ten times as long, and under a sanitizer after four
+    // times, in which it fills no block either.
+    bool longer = getenv("CUS_TEST_EMULATED") || getenv("CUS_TEST_SANITIZER");
+    setting.timeout_s = longer ? 1 : 5;
     Outcome run = RunCase(CaseOf("sleepy_host"), setting);
     auto read = Read(path + ".partial");
     ASSERT_TRUE(read->trace) << read->error;
