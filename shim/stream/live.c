@@ -184,14 +184,12 @@ static bool answer(void) {
 void cus_live_look(void) {
     if (!page.asked)
         return;
-    int saved = errno;
     uint64_t now = cus_clock_ns();
     if (now - answered >= ANSWER_NS && now - looked >= LOOK_NS) {
         looked = now;
         if (cus_page_is_asked(&page) && answer())
             answered = now;
     }
-    errno = saved;
 }
 
 /* ---- the long sleep ---- */
@@ -202,10 +200,8 @@ struct waiter {
 };
 
 void cus_live_wait(uint32_t *word, uint32_t value) {
-    int saved = errno;
     bool asked =
         cus_page_is_asked(&page); /* the last answer was too recent, or an engine was busy */
-    errno = saved;
     if (asked || !page.asked) {
         cus_futex_wait(word, value, asked ? ANSWER_NS / 10 : 0);
         return;
@@ -220,5 +216,4 @@ void cus_live_wait(uint32_t *word, uint32_t value) {
     };
     if (syscall(SYS_futex_waitv, waiters, 2, 0, NULL, 0) < 0 && errno != EAGAIN && errno != EINTR)
         no_waitv = true; /* an older kernel, or a sandbox without the call */
-    errno = saved;
 }
