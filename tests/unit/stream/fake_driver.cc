@@ -24,7 +24,7 @@ std::vector<std::unique_ptr<Function>> functions;
 unsigned long long next_id = 1;
 thread_local std::vector<CUcontext> contexts = {(CUcontext)0x1000}; // the last is current
 
-std::mutex one; // thread at a time: the library has threads of its own
+std::mutex mutex; // the library has threads of its own
 struct Held {
     CUcontext context;
     std::function<void()> frees;
@@ -35,12 +35,12 @@ int destroyed_wrongly;
 void Hold(void *object, std::function<void()> frees) {
     CUcontext context = nullptr;
     driver().table.cuCtxGetCurrent(&context);
-    std::lock_guard<std::mutex> hold(one);
+    std::lock_guard<std::mutex> hold(mutex);
     held[object] = {context, std::move(frees)};
 }
 
 void Destroy(void *object) {
-    std::lock_guard<std::mutex> hold(one);
+    std::lock_guard<std::mutex> hold(mutex);
     auto found = held.find(object);
     if (found == held.end()) {
         destroyed_wrongly++;
@@ -52,7 +52,7 @@ void Destroy(void *object) {
 
 CUresult Enter(const char *name) {
     {
-        std::lock_guard<std::mutex> hold(one);
+        std::lock_guard<std::mutex> hold(mutex);
         auto &calls = driver().calls;
         auto known = calls.find(name);
         (known == calls.end() ? calls[name] : known->second)++;
@@ -133,7 +133,7 @@ Driver &driver() {
 }
 
 size_t LoseAll(CUcontext context) {
-    std::lock_guard<std::mutex> hold(one);
+    std::lock_guard<std::mutex> hold(mutex);
     size_t before = held.size();
     for (auto each = held.begin(); each != held.end();) {
         if (context && each->second.context != context) {
