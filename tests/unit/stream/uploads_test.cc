@@ -270,6 +270,19 @@ TEST_F(AccessiblePageableMemory, IsLeftToTheDriver) {
         EXPECT_FALSE(StepWith(value, 4));
 }
 
+// The driver has read it when the call returns, and does not wait for the stream.
+TEST_F(AccessiblePageableMemory, AnUploadFromItEndsNoStep) {
+    uint32_t value = 7;
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < 8; i++)
+            Launch(i);
+        EXPECT_EQ(Upload(kDevice, &value, 4), CUDA_SUCCESS);
+        Launch(8);
+        Sync();
+    }
+    EXPECT_EQ(Counters().steps, 3u);
+}
+
 // The next context at its address is perhaps on another GPU, which is asked about once more.
 TEST_F(Uploads, TheNextContextAtAnAddressIsAskedAgain) {
     for (uint32_t value = 1; value < 12; value++)
