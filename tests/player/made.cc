@@ -148,7 +148,8 @@ cst_work *Made::Launch(uint32_t lane, uint32_t code, uint32_t blocks, uint32_t t
     work->dims[1] = work->dims[2] = work->dims[4] = work->dims[5] = 1;
     work->n_attributes = static_cast<uint32_t>(attributes.size());
     auto *behind = reinterpret_cast<uint8_t *>(work + 1);
-    memcpy(behind, attributes.data(), before);
+    if (before)
+        memcpy(behind, attributes.data(), before);
     for (size_t i = 0; i < words.size(); i++) {
         uint32_t size = sizes_[code][i];
         at = (at + size - 1) / size * size;
