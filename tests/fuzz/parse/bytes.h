@@ -22,7 +22,8 @@ class Bytes {
     template <class T> T Number() {
         T number{};
         size_t bytes = std::min(sizeof number, left_);
-        memcpy(&number, at_, bytes);
+        if (bytes) // an empty input may be nowhere
+            memcpy(&number, at_, bytes);
         Skip(bytes);
         return number;
     }
