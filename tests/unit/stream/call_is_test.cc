@@ -101,7 +101,7 @@ CUlaunchAttribute Attribute(unsigned id, const std::vector<uint8_t> &value) {
     CUlaunchAttribute made;
     memset(&made, 0xee, sizeof made);
     made.id = (CUlaunchAttributeID)id;
-    memcpy(&made.value, value.data(), value.size());
+    std::copy(value.begin(), value.end(), reinterpret_cast<uint8_t *>(&made.value));
     return made;
 }
 
