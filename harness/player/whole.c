@@ -28,8 +28,15 @@ static bool elf_is_whole(const uint8_t *bytes, uint64_t n) {
     memcpy(&head, bytes, sizeof head);
     if (!holds(n, head.e_shoff, (uint64_t)head.e_shnum * head.e_shentsize) ||
         !holds(n, head.e_phoff, (uint64_t)head.e_phnum * head.e_phentsize) ||
-        head.e_shentsize != sizeof(Elf64_Shdr))
+        head.e_shentsize != sizeof(Elf64_Shdr) ||
+        (head.e_phnum && head.e_phentsize != sizeof(Elf64_Phdr)))
         return false;
+    for (unsigned i = 0; i < head.e_phnum; i++) {
+        Elf64_Phdr segment;
+        memcpy(&segment, bytes + head.e_phoff + i * sizeof segment, sizeof segment);
+        if (!holds(n, segment.p_offset, segment.p_filesz))
+            return false;
+    }
     for (unsigned i = 0; i < head.e_shnum; i++) {
         Elf64_Shdr section;
         memcpy(&section, bytes + head.e_shoff + i * sizeof section, sizeof section);

@@ -193,13 +193,26 @@ TEST(Refuses, CodeThatSaysThatItIsLonger) {
     const uint32_t fat = 0xba55ed50, wrapper = 0x466243b1;
     const std::string plain =
         Elf({Section(SHT_PROGBITS, 192, 8), Section(SHT_NOBITS, 192, all)}, 8);
-    std::string far = plain, programs = plain, entries = plain;
+    std::string far = plain, programs = plain, entries = plain, small = plain, segment = plain;
     auto *head = reinterpret_cast<Elf64_Ehdr *>(&far[0]);
     head->e_shoff = all - 63;
     head = reinterpret_cast<Elf64_Ehdr *>(&programs[0]);
     head->e_phoff = 192;
     head->e_phnum = 1;
-    head->e_phentsize = 9;
+    head->e_phentsize = sizeof(Elf64_Phdr);
+    head = reinterpret_cast<Elf64_Ehdr *>(&small[0]);
+    head->e_phoff = 192;
+    head->e_phnum = 1;
+    head->e_phentsize = 8; // there is room for that, and not for one
+    Elf64_Phdr program = {};
+    program.p_filesz = 256;
+    segment.append(reinterpret_cast<const char *>(&program), sizeof program);
+    head = reinterpret_cast<Elf64_Ehdr *>(&segment[0]);
+    head->e_phoff = plain.size();
+    head->e_phnum = 1;
+    head->e_phentsize = sizeof program;
+    std::string longer = segment;
+    reinterpret_cast<Elf64_Phdr *>(&longer[plain.size()])->p_filesz++;
     head = reinterpret_cast<Elf64_Ehdr *>(&entries[0]);
     head->e_shentsize = 32;
     const std::vector<std::pair<std::string, bool>> images = {
@@ -220,6 +233,9 @@ TEST(Refuses, CodeThatSaysThatItIsLonger) {
         {Elf({Section(SHT_PROGBITS, 129, all)}, 8), false},
         {far, false},
         {programs, false},
+        {small, false},
+        {segment, true},
+        {longer, false},
         {entries, false},
     };
     for (size_t i = 0; i < images.size(); i++) {

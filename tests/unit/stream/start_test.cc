@@ -191,7 +191,7 @@ TEST_F(Started, ABuiltGraphIsNews) {
     EXPECT_NE(log.find("dropped: 4 nodes, about "), std::string::npos) << log;
 }
 
-// And nothing else.
+// What fails is said, and nothing of other reasons.
 TEST_F(Started, AnOpThatIsNotCapturedIsNews) {
     driver().fail = [](const std::string &name) {
         return name == "cuStreamBeginCapture_v2" ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
