@@ -47,7 +47,7 @@ TEST(TextFile, IsWhatWasWritten) {
 
 TEST(TextFile, SaysThatThereIsNoMemory) {
     const char *sanitizer = getenv("CUS_TEST_SANITIZER");
-    if (sanitizer && strcmp(sanitizer, "asan") == 0)
+    if (sanitizer && strcmp(sanitizer, "ubsan") != 0)
         GTEST_SKIP() << "it ends the process where its memory is bound";
     rlimit before, small;
     ASSERT_EQ(getrlimit(RLIMIT_DATA, &before), 0);
