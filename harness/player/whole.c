@@ -7,15 +7,7 @@
 #include <string.h>
 
 #include "harness/player/player.h"
-
-/* nvcc's wrapper around a fat binary, which points to it, and the head of a fat binary. */
-#define WRAPPER 0x466243b1u
-#define FATBIN 0xba55ed50u
-struct fatbin {
-    uint32_t magic;
-    uint16_t version, head_bytes;
-    uint64_t bytes; /* after the head */
-};
+#include "shim/base/fatbin.h"
 
 static bool holds(uint64_t all, uint64_t from, uint64_t n) {
     return from <= all && n <= all - from;
@@ -48,11 +40,11 @@ static bool elf_is_whole(const uint8_t *bytes, uint64_t n) {
 
 bool player_image_is_whole(const uint8_t *bytes, uint64_t n) {
     uint32_t magic = 0;
-    struct fatbin head;
+    struct cus_fatbin head;
     memcpy(&magic, bytes, n < sizeof magic ? n : sizeof magic);
-    if (magic == WRAPPER)
+    if (magic == CUS_FATBIN_WRAPPER_MAGIC)
         return false; /* the pointer is one of the process that was recorded */
-    if (magic == FATBIN) {
+    if (magic == CUS_FATBIN_MAGIC) {
         if (n < sizeof head)
             return false;
         memcpy(&head, bytes, sizeof head);

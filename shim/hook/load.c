@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "shim/base/fatbin.h"
 #include "shim/base/file.h"
 #include "shim/cache/cache.h"
 #include "shim/hook/act.h"
@@ -31,7 +32,7 @@
 
 #include "shim/base/forbid.h"
 
-enum { NAME_BYTES = 256, PATH_BYTES = 4096, WRAPPER = 0x466243b1 };
+enum { NAME_BYTES = 256, PATH_BYTES = 4096 };
 
 struct look {
     uintptr_t address;
@@ -81,15 +82,12 @@ static const char *object_of(const void *address, struct look *look) {
 /* The driver takes an image or nvcc's wrapper around one. The image or the wrapper may lie in an
  * object. */
 static const char *file_of(const void *image, struct look *look) {
-    struct {
-        uint32_t magic, version;
-        const void *data;
-    } wrapper;
+    struct cus_fatbin_wrapper wrapper;
     const char *file = object_of(image, look);
     if (file)
         return file;
     memcpy(&wrapper.magic, image, sizeof wrapper.magic);
-    if (wrapper.magic != WRAPPER)
+    if (wrapper.magic != CUS_FATBIN_WRAPPER_MAGIC)
         return NULL;
     memcpy(&wrapper, image, sizeof wrapper);
     return object_of(wrapper.data, look);

@@ -12,24 +12,9 @@
 #include <unistd.h>
 
 #include "shim/base/build_id.h"
+#include "shim/base/fatbin.h"
 
 #include "shim/base/forbid.h"
-
-enum { WRAPPER = 0x466243b1 };
-#define FATBIN 0xba55ed50u
-
-/* nvcc's wrapper around a fat binary, and the head of a fat binary; as in the toolkit's
- * fatbinary_section.h. */
-struct wrapper {
-    uint32_t magic, version;
-    const void *data;
-    void *file;
-};
-struct fatbin {
-    uint32_t magic;
-    uint16_t version, head_bytes;
-    uint64_t bytes; /* after the head */
-};
 
 static size_t elf_bytes(const uint8_t *at) {
     Elf64_Ehdr head;
@@ -78,16 +63,16 @@ bool cus_keep_image_find(const void *given, struct cus_keep_image *image) {
     uint32_t magic;
     memset(image, 0, sizeof *image);
     memcpy(&magic, given, sizeof magic);
-    if (magic == WRAPPER) {
-        struct wrapper wrapper;
+    if (magic == CUS_FATBIN_WRAPPER_MAGIC) {
+        struct cus_fatbin_wrapper wrapper;
         memcpy(&wrapper, given, sizeof wrapper);
         if (!(given = wrapper.data))
             return false;
         memcpy(&magic, given, sizeof magic);
     }
     image->at = given;
-    if (magic == FATBIN) {
-        struct fatbin head;
+    if (magic == CUS_FATBIN_MAGIC) {
+        struct cus_fatbin head;
         memcpy(&head, given, sizeof head);
         image->bytes = (size_t)(head.head_bytes + head.bytes);
     } else if (memcmp(given, ELFMAG, SELFMAG) == 0) {

@@ -300,26 +300,18 @@ class Pace : public fake::ProgramTest {
         fake::Reset();
         Start({});
         ProgramTest::SetUp();
-        cus_virtual.ns = 1000000000;
     }
     void TearDown() override {
-        cus_virtual.on = false;
         ProgramTest::TearDown();
         fake::EndEngine();
     }
-    // The engine starts on the real clock, so it does what it does in a program.
     void Start(fake::Settings settings) {
         fake::EndEngine();
-        cus_virtual.on = false;
+        cus_virtual.on = true;
+        cus_virtual.ns = 1000000000;
         settings.emplace_back("CUSPLICE_HOLD_US", "1000000");
         ASSERT_TRUE(fake::StartEngine(settings));
-        cus_virtual.on = true;
         passes_ = false;
-    }
-    void LearnSteps() {
-        cus_virtual.on = false;
-        Steps(8);
-        cus_virtual.on = true;
     }
     // Steps that take so many ns while calls pass, and while they do not, for so many seconds. The
     // share of that time in which calls passed.
@@ -424,7 +416,7 @@ TEST_F(Pace, ATrialThatCannotRestEnds) {
 
 // Whatever its pace: what a trial would cost is more than the hooks do.
 TEST_F(Pace, AProgramThatGraphsHelpIsNotTimed) {
-    LearnSteps();
+    Steps(8);
     EXPECT_EQ(Share(30, 100000, 100000, [&] { WholeStep(); }), 0);
     EXPECT_GT(fake::Counters().in_graphs, 1000u);
     EXPECT_GT(Share(8, 950000, kMs, Nothing), 0.4) << "no trial was in vain";
@@ -432,14 +424,14 @@ TEST_F(Pace, AProgramThatGraphsHelpIsNotTimed) {
 
 // Its graphs save little beside what it does else; and one that can have none.
 TEST_F(Pace, AProgramThatGraphsHelpLittleIsTimed) {
-    LearnSteps();
+    Steps(8);
     EXPECT_GT(Share(8, 950000, kMs, [&] { WholeStep(); }), 0.4);
     EXPECT_GT(fake::Counters().in_graphs, 1000u);
 }
 
 // It comes to such a phase in the midst of a trial: the rest of it would cost half of the gain.
 TEST_F(Pace, ATrialEndsWhereGraphsHelp) {
-    LearnSteps();
+    Steps(8);
     Share(1.45, kMs, kMs, Nothing);
     EXPECT_GT(Share(0.4, kMs, kMs, Nothing), 0.4) << "it is timed";
     EXPECT_LT(Share(2, 100000, 100000, [&] { WholeStep(); }), 0.16);
@@ -465,7 +457,7 @@ TEST_F(Pace, AProgramThatIsBeingLearnedIsNotTimed) {
 
 // It goes on with steps that graphs help, and that poll: what polls is no tick.
 TEST_F(Pace, ARestEndsThoughNoTickComes) {
-    LearnSteps();
+    Steps(8);
     Share(4, 900000, kMs, Nothing);
     ASSERT_TRUE(passes_);
     cus_virtual.ns += 3600ull * 1000000000;
