@@ -192,6 +192,37 @@ TEST_F(Branches, AnEventThatGoesUnseenHasNoNodeAndIsDestroyedLater) {
         << "each once";
 }
 
+// Whatever else is waited for in between.
+TEST_F(Branches, AnEventThatGoesWithoutAWaitHasItsNode) {
+    driver().table.cuEventDestroy_v2 = Destroy;
+    uintptr_t fresh = 100;
+    CUevent unseen = nullptr;
+    auto step = [&] {
+        unseen = Event(fresh++);
+        cus_engine_event_made(unseen);
+        Home(0);
+        EXPECT_EQ(fake::RecordOn(stream_, unseen), CUDA_SUCCESS);
+        Home(1);
+        Fork(stream_, side_, 0);
+        Side(2);
+        Side(3);
+        Home(4);
+        Join(side_, stream_, 1);
+        if (!cus_engine_event_goes(unseen, CUS_ROW_cuEventDestroy_v2))
+            Destroy(unseen);
+        Home(5);
+        Sync();
+    };
+    Prime(side_);
+    end_ = fake::OwnEvent(fake::OwnEvents());
+    for (int i = 0; i < 10; i++)
+        step();
+    Lines expected = Graph();
+    expected.insert(expected.begin() + 1, fake::RecordLine(Event(fresh), stream_));
+    Expect(expected, step);
+    EXPECT_EQ(driver().calls["cuGraphLaunch"], 1);
+}
+
 TEST_F(Branches, AnEventMayBeAnotherInEachStep) {
     Learn();
     auto step = [&](int fork, int join) {

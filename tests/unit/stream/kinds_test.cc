@@ -75,6 +75,18 @@ TEST_F(Kinds, ALimitHoldsForAllLaunchesOfAFunction) {
     EXPECT_EQ(Of({Attribute(kDomain, 1)})->shared_end, 1001u);
 }
 
+// An engine of its own: a taint holds until that ends.
+class KindsTainted : public Kinds {};
+
+TEST_F(KindsTainted, ATaintHoldsForAllLaunchesOfAFunction) {
+    const cus_kind *before = Of({});
+    EXPECT_TRUE(before->deferrable);
+    cus_engine_taint(functions_[0]);
+    EXPECT_FALSE(before->deferrable);
+    EXPECT_FALSE(Of({Attribute(kDomain, 0)})->deferrable) << "of a kind that comes later";
+    EXPECT_TRUE(Of({}, 1)->deferrable) << "another function";
+}
+
 TEST_F(Kinds, NoLimitIsKnownOfALaunchWithAClusterOrOfAWholeGrid) {
     EXPECT_NE(Of({})->threads_max, 0u);
     EXPECT_NE(Of({Attribute(kCarveout, 50)})->threads_max, 0u);

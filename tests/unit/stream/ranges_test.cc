@@ -266,6 +266,22 @@ TEST_F(Ranges, OfSeveralContextsAreAskedForOnce) {
     }
 }
 
+// One context's are in front of the other one's in the table.
+TEST_F(Ranges, AreForgottenAtTheirAddressesAlone) {
+    told = {Memory(0x7000, 0x9000), Memory(0xa000, 0xb000)};
+    told[1].context = kOther;
+    EXPECT_EQ(memory_at(0x7000, 8), MEMORY_DEVICE);
+    current = kOther;
+    EXPECT_EQ(memory_at(0xa000, 8), MEMORY_DEVICE);
+    asked = 0;
+    EXPECT_FALSE(memory_forget_at(0x5000)) << "below both";
+    EXPECT_FALSE(memory_forget_at(0x9800)) << "between them";
+    EXPECT_EQ(memory_at(0xa000, 8), MEMORY_DEVICE);
+    current = kContext;
+    EXPECT_EQ(memory_at(0x7000, 8), MEMORY_DEVICE);
+    EXPECT_EQ(asked, 0);
+}
+
 TEST_F(Ranges, OfMemoryThatMayHaveGoneAreAskedForAnew) {
     fake::EndEngine(); // and with it what SetUp forgot
     SetUpTestSuite();
