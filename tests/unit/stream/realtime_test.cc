@@ -163,7 +163,8 @@ TEST_F(Realtime, NothingIsDeferredWhereTheWatchdogMayNotBeAbove) {
             SCOPED_TRACE(round);
             Turn();
             if (round) // at an even step and at an odd one
-                Wait();
+                Step();
+            Launch(0);
             Become(SCHED_FIFO, 50);
             Wait();
             EXPECT_TRUE(GoesOut());
