@@ -123,9 +123,13 @@ TEST_F(Realtime, WatchdogRunsAboveAThreadThatPolls) {
             int highest = 0;
             cus_thread_urgent(1, &highest);
             EXPECT_EQ(highest, 51);
-            Become(policy, 60);
-            Turn();
-            PollDeferred();
+            for (int higher : {51, 60}) { // beside the watchdog, and above it
+                Become(policy, higher);
+                Turn();
+                PollDeferred();
+                cus_thread_urgent(1, &highest);
+                EXPECT_EQ(highest, higher + 1);
+            }
             Become(SCHED_OTHER, 0);
             EXPECT_EQ(Counted(), 0u);
         });
@@ -228,13 +232,60 @@ TEST_F(Realtime, ItsGraphsAreSubmittedByNobodyElse) {
     });
 }
 
+// Nothing can be above that one, but it does not launch.
+TEST_F(Realtime, AThreadAtTheHighestPriorityBarsNoOther) {
+    InProcess([&] {
+        std::atomic<bool> end{false}, runs{false};
+        std::thread other([&] {
+            Become(SCHED_RR, 99);
+            for (runs = true; !end;)
+                usleep(1000);
+        });
+        while (!runs)
+            usleep(1000);
+        Become(SCHED_FIFO, 50);
+        Wait();
+        PollDeferred();
+        Become(SCHED_OTHER, 0);
+        EXPECT_EQ(Counted(), 0u);
+        end = true;
+        other.join();
+    });
+}
+
+TEST_F(Realtime, AThreadOnOneOfTwoProcessorsEndsNothing) {
+    if (std::thread::hardware_concurrency() < 2)
+        GTEST_SKIP() << "there is one processor";
+    InProcess([&] {
+        fake::EndEngine();
+        sched_setaffinity(0, sizeof all_, &all_);
+        cus_thread_note();
+        Warm({{"CUSPLICE_HOLD_US", "1000000"}});
+        ForbidRaising();
+        std::atomic<bool> end{false};
+        std::thread other([&] {
+            Become(SCHED_FIFO, 50);
+            while (!end)
+                usleep(1000);
+        });
+        for (int i = 0; i < 2500; i++) { // two looks of the watchdog
+            Step();
+            usleep(1000);
+        }
+        EXPECT_EQ(Counted(), 0u);
+        end = true;
+        other.join();
+        fake::EndEngine();
+    });
+}
+
 // They do not launch, but they can poll for what another thread defers.
 TEST_F(Realtime, AsManyThreadsAsProcessorsEndDeferring) {
     InProcess([&] {
         ForbidRaising();
         std::atomic<bool> end{false};
         std::thread other([&] {
-            Become(SCHED_FIFO, 50);
+            Become(SCHED_FIFO, 1);
             while (!end)
                 usleep(1000);
         });
