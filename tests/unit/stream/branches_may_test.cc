@@ -395,6 +395,30 @@ TEST_F(Branches, NothingIsForkedWhileTheProgramCaptures) {
     ASSERT_NO_FATAL_FAILURE(Again());
 }
 
+// It orders nothing on the stream that captures.
+TEST_F(Branches, AWaitIntoACaptureJoinsNothing) {
+    Learn();
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    for (bool captures : {false, true}) {
+        ASSERT_NO_FATAL_FAILURE(Again());
+        First();
+        Sync(); // k2 is on the side stream, and nobody waits for it
+        EXPECT_EQ(fake::RecordOn(side_, fake::Event(3)), CUDA_SUCCESS);
+        if (captures) {
+            fake::Of(stream_)->program_captures = true;
+            cus_engine_capture_began(&ref);
+        }
+        EXPECT_EQ(fake::WaitOn(stream_, fake::Event(3)), CUDA_SUCCESS);
+        if (captures) {
+            fake::Of(stream_)->program_captures = false;
+            cus_engine_capture_ended(&ref);
+        }
+        Clear();
+        Step();
+        EXPECT_EQ(Has(At(side_, 2)), captures);
+    }
+}
+
 // HAZARDS D7, of captures that were seen to begin and of others.
 TEST_F(Branches, AStreamThatCapturesIsAskedNothingElse) {
     static std::set<CUstream> asked;
