@@ -401,8 +401,8 @@ TEST_F(Branches, AWaitIntoACaptureJoinsNothing) {
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
     for (bool captures : {false, true}) {
         ASSERT_NO_FATAL_FAILURE(Again());
-        First();
-        Sync(); // k2 is on the side stream, and nobody waits for it
+        Name(side_); // the side stream has work that nobody waits for
+        Side(2);
         EXPECT_EQ(fake::RecordOn(side_, fake::Event(3)), CUDA_SUCCESS);
         if (captures) {
             fake::Of(stream_)->program_captures = true;
