@@ -114,8 +114,8 @@ static bool goes_unseen(CUevent event, struct cus_event_record last) {
     if (cus_events_issued(last) || !is_own(engine) || !cus_events_keep(event, last))
         return false;
     cus_lock_take(&engine->lock);
-    if (engine->view.segment && last.number > engine->records.begun &&
-        last.number > engine->records.issued && has_wait(engine, last.at))
+    bool deferred = engine->view.segment && last.number > engine->records.begun;
+    if (deferred && has_wait(engine, last.at))
         cus_plan_supersede(cus_engine_plan(engine), last.at);
     cus_engine_unlock(engine);
     return true;

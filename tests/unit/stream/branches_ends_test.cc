@@ -440,3 +440,46 @@ TEST_F(SubmittedBranches, OpsOfAGraphThatFailedGoToTheirStreams) {
     EXPECT_EQ(std::count(journal.begin(), journal.end(), fake::RecordLine(end_, stream_)), 0);
     fake::ExpectBalance();
 }
+
+// Its record is at the same place of its segment, and goes out later than the next one is built.
+TEST_F(SubmittedBranches, AnEventOfTheSegmentBeforeLeavesTheNextOneItsRecord) {
+    driver().table.cuEventDestroy_v2 = Destroy;
+    uintptr_t fresh = 100;
+    auto region = [&](int first, CUevent gone) {
+        CUevent fork = Event(fresh++), join = Event(fresh++);
+        for (CUevent event : {fork, join})
+            cus_engine_event_made(event);
+        for (int i = first; i < first + 4; i++)
+            On(stream_, i);
+        fake::RecordOn(stream_, fork);
+        fake::WaitOn(side_, fork);
+        if (gone)
+            cus_engine_event_goes(gone, CUS_ROW_cuEventDestroy_v2);
+        for (int i = 4; i < 6; i++)
+            On(side_, i);
+        fake::RecordOn(side_, join);
+        fake::WaitOn(stream_, join);
+        return fork;
+    };
+    for (int step = 0; step < 8; step++) {
+        SCOPED_TRACE(step);
+        driver().journal.clear();
+        StopAt("cuGraphLaunch", false);
+        uint64_t submitted = Counters().submitted;
+        CUevent before = region(0, nullptr);
+        ASSERT_EQ(Counters().submitted, submitted + 1);
+        StepEnd();
+        bool at_once = step % 2; // there is no next one yet
+        if (at_once)
+            cus_engine_event_goes(before, CUS_ROW_cuEventDestroy_v2);
+        OpenSoon();
+        CUevent fork = region(6, at_once ? nullptr : before);
+        Sync();
+        Join();
+        Lines journal = driver().journal;
+        for (CUevent event : {before, fork})
+            EXPECT_EQ(std::count(journal.begin(), journal.end(), fake::RecordLine(event, stream_)),
+                      1);
+    }
+    fake::ExpectBalance();
+}
