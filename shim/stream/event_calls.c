@@ -230,15 +230,12 @@ bool cus_engine_wait(const struct cus_wait *wait, CUresult *result) {
     return !call.refused;
 }
 
-/* The program's own call comes later, and is not looked at: until then the stream is another
- * thread's too, if it is one's (B20). */
+/* The program's own call comes later, and is not looked at. The registry notes that this thread
+ * uses the stream, so that it is no branch of a stream of another thread (B20). */
 bool cus_engine_wait_passes(const struct cus_wait *wait) {
     if (!cus_rests())
         return false;
-    struct cus_engine *engine =
-        cus_registry_find(&cus_thread_self, wait->stream, current_context());
-    if (engine)
-        __atomic_add_fetch(&engine->calls, 1, __ATOMIC_SEQ_CST);
+    cus_registry_find(&cus_thread_self, wait->stream, current_context());
     return true;
 }
 

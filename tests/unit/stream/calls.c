@@ -81,6 +81,10 @@ bool memory_forget_at(uint64_t address) {
     return cus_ranges_forget_at(address);
 }
 
+uint32_t memory_epoch(void) {
+    return cus_ranges_epoch();
+}
+
 void builds_begin(void) {
     cus_lock_take(&cus_process.build_lock);
 }

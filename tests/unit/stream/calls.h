@@ -48,6 +48,7 @@ enum memory {
 enum memory memory_at(uint64_t address, uint64_t bytes);
 void memory_forget(void);
 bool memory_forget_at(uint64_t address);
+uint32_t memory_epoch(void);
 
 /* No other thread can build in between. */
 void builds_begin(void);

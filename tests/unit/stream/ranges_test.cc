@@ -274,12 +274,38 @@ TEST_F(Ranges, AreForgottenAtTheirAddressesAlone) {
     current = kOther;
     EXPECT_EQ(memory_at(0xa000, 8), MEMORY_DEVICE);
     asked = 0;
+    uint32_t epoch = memory_epoch();
     EXPECT_FALSE(memory_forget_at(0x5000)) << "below both";
     EXPECT_FALSE(memory_forget_at(0x9800)) << "between them";
+    EXPECT_EQ(memory_epoch(), epoch) << "what nodes hold is still known";
     EXPECT_EQ(memory_at(0xa000, 8), MEMORY_DEVICE);
     current = kContext;
     EXPECT_EQ(memory_at(0x7000, 8), MEMORY_DEVICE);
     EXPECT_EQ(asked, 0);
+}
+
+TEST_F(Ranges, OneIsForgottenAndTheOthersStay) {
+    enum { RANGES = 5 };
+    for (uint64_t gone = 0; gone < RANGES; gone++) {
+        SCOPED_TRACE(gone);
+        memory_forget();
+        told.clear();
+        for (uint64_t i = 1; i <= RANGES; i++) {
+            told.push_back(Memory(0x10000 * i, 0x10000 * i + 0x1000 * i));
+            EXPECT_EQ(memory_at(0x10000 * i, 8), MEMORY_DEVICE);
+        }
+        uint32_t epoch = memory_epoch();
+        EXPECT_TRUE(memory_forget_at(0x10000 * (gone + 1)));
+        EXPECT_NE(memory_epoch(), epoch);
+        asked = 0;
+        for (uint64_t i = 1; i <= RANGES; i++)
+            if (i != gone + 1) {
+                EXPECT_EQ(memory_at(0x10000 * i, 0x1000 * i), MEMORY_DEVICE) << i;
+            }
+        EXPECT_EQ(asked, 0);
+        EXPECT_EQ(memory_at(0x10000 * (gone + 1), 8), MEMORY_DEVICE);
+        EXPECT_EQ(asked, 1);
+    }
 }
 
 TEST_F(Ranges, OfMemoryThatMayHaveGoneAreAskedForAnew) {

@@ -156,6 +156,8 @@ TEST_F(Realtime, OneProcessorIsEnoughForOrdinaryThreads) {
     InProcess([&] {
         PollDeferred();
         EXPECT_EQ(Counted(), 0u);
+        int highest = 0;
+        EXPECT_EQ(cus_thread_urgent(1, &highest), 0u) << "the watchdog is an ordinary thread, too";
     });
 }
 
@@ -273,6 +275,20 @@ TEST_F(Realtime, AThreadOnOneOfTwoProcessorsEndsNothing) {
             usleep(1000);
         }
         EXPECT_EQ(Counted(), 0u);
+        // Its looks find the thread that has become one before that is asked again by itself.
+        bool out = false;
+        std::thread([&] {
+            stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+            for (int step = 0; step < 6; step++)
+                Step();
+            Become(SCHED_FIFO, 50);
+            for (int step = 0; step < 20 && !out; step++) {
+                usleep(100000);
+                out = GoesOut();
+            }
+            Become(SCHED_OTHER, 0);
+        }).join();
+        EXPECT_TRUE(out);
         end = true;
         other.join();
         fake::EndEngine();
