@@ -441,45 +441,81 @@ TEST_F(SubmittedBranches, OpsOfAGraphThatFailedGoToTheirStreams) {
     fake::ExpectBalance();
 }
 
-// Its record is at the same place of its segment, and goes out later than the next one is built.
-TEST_F(SubmittedBranches, AnEventOfTheSegmentBeforeLeavesTheNextOneItsRecord) {
-    driver().table.cuEventDestroy_v2 = Destroy;
-    uintptr_t fresh = 100;
-    auto region = [&](int first, CUevent gone) {
-        CUevent fork = Event(fresh++), join = Event(fresh++);
-        for (CUevent event : {fork, join})
-            cus_engine_event_made(event);
+// A region of a step is submitted, and the next one is learned and built meanwhile. An event of the
+// first one goes, whose record is at the same place as one of the second.
+class LateEvents : public SubmittedBranches {
+  protected:
+    enum When { BETWEEN, BEHIND_THE_FORK, BEHIND_THE_JOIN };
+    struct Events {
+        CUevent fork, join;
+    };
+
+    Events Region(int first, const std::function<void()> &forked,
+                  const std::function<void()> &joined) {
+        Events events = {Event(fresh_), Event(fresh_ + 1)};
+        fresh_ += 2;
+        cus_engine_event_made(events.fork);
+        cus_engine_event_made(events.join);
         for (int i = first; i < first + 4; i++)
             On(stream_, i);
-        fake::RecordOn(stream_, fork);
-        fake::WaitOn(side_, fork);
-        if (gone)
-            cus_engine_event_goes(gone, CUS_ROW_cuEventDestroy_v2);
+        fake::RecordOn(stream_, events.fork);
+        fake::WaitOn(side_, events.fork);
+        forked();
         for (int i = 4; i < 6; i++)
             On(side_, i);
-        fake::RecordOn(side_, join);
-        fake::WaitOn(stream_, join);
-        return fork;
-    };
-    for (int step = 0; step < 8; step++) {
-        SCOPED_TRACE(step);
-        driver().journal.clear();
-        StopAt("cuGraphLaunch", false);
-        uint64_t submitted = Counters().submitted;
-        CUevent before = region(0, nullptr);
-        ASSERT_EQ(Counters().submitted, submitted + 1);
-        StepEnd();
-        bool at_once = step % 2; // there is no next one yet
-        if (at_once)
-            cus_engine_event_goes(before, CUS_ROW_cuEventDestroy_v2);
-        OpenSoon();
-        CUevent fork = region(6, at_once ? nullptr : before);
-        Sync();
-        Join();
-        Lines journal = driver().journal;
-        for (CUevent event : {before, fork})
-            EXPECT_EQ(std::count(journal.begin(), journal.end(), fake::RecordLine(event, stream_)),
-                      1);
+        fake::RecordOn(side_, events.join);
+        fake::WaitOn(stream_, events.join);
+        joined();
+        return events;
     }
-    fake::ExpectBalance();
+    void EachIsRecorded(When goes) {
+        driver().table.cuEventDestroy_v2 = Destroy;
+        auto nothing = [] {};
+        auto destroy = [](CUevent event) {
+            cus_engine_event_goes(event, CUS_ROW_cuEventDestroy_v2);
+        };
+        for (int step = 0; step < 8; step++) {
+            SCOPED_TRACE(step);
+            driver().journal.clear();
+            StopAt("cuGraphLaunch", false);
+            uint64_t submitted = Counters().submitted;
+            Events before = Region(0, nothing, nothing);
+            ASSERT_EQ(Counters().submitted, submitted + 1);
+            StepEnd();
+            if (goes == BETWEEN)
+                destroy(before.fork);
+            OpenSoon();
+            Events next = Region(
+                6, [&] { goes == BEHIND_THE_FORK ? destroy(before.fork) : nothing(); },
+                [&] {
+                    if (goes == BEHIND_THE_JOIN)
+                        destroy(before.join);
+                    On(stream_, 10); // the segment goes on
+                });
+            Sync();
+            Join();
+            Lines journal = driver().journal;
+            for (CUevent event : {before.fork, before.join, next.fork, next.join}) {
+                auto records = [&](CUstream stream) {
+                    return std::count(journal.begin(), journal.end(),
+                                      fake::RecordLine(event, stream));
+                };
+                EXPECT_EQ(records(stream_) + records(side_), 1);
+            }
+        }
+        fake::ExpectBalance();
+    }
+    uintptr_t fresh_ = 100;
+};
+
+TEST_F(LateEvents, OneThatGoesBetweenThem) {
+    EachIsRecorded(BETWEEN);
+}
+
+TEST_F(LateEvents, TheForkOfTheFirst) {
+    EachIsRecorded(BEHIND_THE_FORK);
+}
+
+TEST_F(LateEvents, TheJoinOfTheFirst) {
+    EachIsRecorded(BEHIND_THE_JOIN);
 }
