@@ -56,7 +56,8 @@ class Started : public fake::EngineTest {
     }
     static inline std::vector<CUfunction> functions_;
 
-    // Steps of launches where no graph is built; `rules` is more of the configuration.
+    // Steps of launches where no graph is built, and so none is withheld; `rules` is more of the
+    // configuration.
     static void Eager(const std::string &rules) {
         std::string path = testing::TempDir() + "start.conf";
         std::ofstream(path) << "mode = eager\n" << rules;
@@ -64,10 +65,14 @@ class Started : public fake::EngineTest {
         CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING);
         std::vector<CUfunction> functions = fake::MakeFunctions(4);
         for (int step = 0; step < 8; step++) {
-            for (CUfunction f : functions)
+            for (CUfunction f : functions) {
+                size_t before = driver().journal.size();
                 ASSERT_EQ(fake::Launch(stream, f, 1, 2), CUDA_SUCCESS);
+                EXPECT_EQ(driver().journal.size(), before + 1);
+            }
             fake::Sync(stream);
         }
+        EXPECT_EQ(fake::Counters().in_graphs, 0u);
     }
     static uint64_t Nodes() {
         static cus_report report;
