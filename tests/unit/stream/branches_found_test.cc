@@ -202,3 +202,22 @@ TEST_F(Found, AWaitForAnotherBranchIsNoForkFromTheHome) {
     }
     fake::ExpectBalance();
 }
+
+// The segment ends behind the record from the first time on, so that the wait cuts none.
+TEST_F(Found, AForkThatIsNoBranchIsFoundBeforeItCuts) {
+    fake::Of(side_)->priority = -1;
+    cus_counters before = fake::Counters();
+    for (int i = 0; i < 12; i++) {
+        Clear();
+        for (int op = 0; op < 4; op++)
+            Home(op);
+        Fork(stream_, side_, 0);
+        for (int op = 4; op < 8; op++)
+            Home(op);
+        Sync();
+    }
+    EXPECT_EQ(fake::driver().calls["cuGraphLaunch"], 2);
+    cus_counters after = fake::Counters();
+    for (unsigned cause = 0; cause < CUS_CAUSES; cause++)
+        EXPECT_EQ(after.cut_ops[cause], before.cut_ops[cause]) << cus_api_name(cause);
+}
