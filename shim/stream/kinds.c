@@ -134,7 +134,6 @@ static struct cus_kind_entry *intern(struct cus_kind_entry **table,
     if (!entry)
         return NULL;
     entry->key = *key;
-    entry->key_bytes = bytes;
     bool added = true;
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) (added = false)

@@ -62,7 +62,6 @@ enum { CUS_EXTENTS_MAX = 256 };
 struct cus_kind_entry {
     struct cus_kind kind; /* must be first */
     struct cus_kind_key key;
-    uint32_t key_bytes;
     UT_hash_handle hh;
 };
 

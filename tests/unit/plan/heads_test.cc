@@ -23,6 +23,31 @@ TEST(Heads, RejoinsBehindADivergence) {
     EXPECT_GE(program.in_graphs, 4u + 32) << "the segments behind the odd op are found again";
 }
 
+// Each new order of the segments needs nodes that lead to them.
+TEST(Heads, RejoinsWhileTheTreeHasRoom) {
+    enum { BLOCKS = 16, OPS = 4, NODES = 120 };
+    Program program({2, OPS, OPS, 0, 4, NODES, CUS_MODE_PIECEWISE, false});
+    auto step = [&](int stride) {
+        for (int i = 0; i < BLOCKS; i++)
+            for (int op = 0; op < OPS; op++) {
+                std::string name = "k" + std::to_string(i * stride % BLOCKS);
+                program.Op(name + std::to_string(op), 100 + op, op);
+            }
+        program.Sync();
+        EXPECT_LE(program.plan.tree.n_nodes, NODES);
+    };
+    for (int i = 0; i < 6; i++)
+        step(1);
+    ASSERT_LT(program.plan.tree.n_nodes, NODES - BLOCKS);
+    program.ResetCounts();
+    step(3);
+    EXPECT_GT(program.in_graphs, 0u) << "there was room";
+    for (int i = 0; i < 40; i++)
+        step(2 * i + 3);
+    EXPECT_EQ(program.plan.tree.n_nodes, NODES) << "and there is none";
+    ExpectFaithful(program);
+}
+
 // By these a demoted stream knows its steps again.
 TEST(Heads, AreOfTheFirstFourOps) {
     Program program;

@@ -64,6 +64,10 @@ TEST_F(Kinds, AllAttributesCount) {
     EXPECT_NE(Of({Attribute(kCarveout, 25), Attribute(kDomain, 0)}), kind);
     EXPECT_NE(Of({Attribute(kCarveout, 50)}), kind);
     EXPECT_NE(Of({Attribute(kCarveout, 50), Attribute(kDomain, 0)}, 1), kind);
+    // In each process, too.
+    EXPECT_NE(Of({Attribute(kCarveout, 50), Attribute(kDomain, 1)})->stable, kind->stable);
+    EXPECT_NE(Of({Attribute(kCarveout, 25), Attribute(kDomain, 0)})->stable, kind->stable);
+    EXPECT_NE(Of({Attribute(kCarveout, 50)})->stable, kind->stable);
 }
 
 // It is the function's, so the kinds that come later have it as well.

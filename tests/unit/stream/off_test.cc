@@ -1,5 +1,6 @@
 // Promise: once deferral is switched off, no op stays deferred, even if a thread was about to defer
 // one.
+#include "tests/unit/stream/events.h"
 #include "tests/unit/stream/program.h"
 
 #include <gtest/gtest.h>
@@ -30,6 +31,21 @@ TEST_F(Off, SwitchesThatPromiseCompletionForbidDeferring) {
         EXPECT_TRUE(fake::StartEngine({{name, "0"}})) << name;
         fake::EndEngine();
     }
+}
+
+TEST_F(Off, AWaitForARecordFromBeforeIsTheProgramsOwn) {
+    fake::Reset();
+    fake::TableOfBranches();
+    ASSERT_TRUE(fake::StartEngine({}));
+    cus_engine_event_made(fake::Event(0));
+    CUstream stream = fake::MakeStream(CU_STREAM_NON_BLOCKING),
+             other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    fake::Launch(stream, fake::MakeFunction("k"), 1);
+    EXPECT_EQ(fake::RecordOn(stream, fake::Event(0)), CUDA_SUCCESS);
+    cus_engine_defer_off("a test says so");
+    driver().journal.clear();
+    EXPECT_EQ(fake::WaitOn(other, fake::Event(0)), CUDA_SUCCESS);
+    EXPECT_EQ(driver().journal, std::vector<std::string>{fake::WaitLine(fake::Event(0), other)});
 }
 
 TEST_F(Off, NothingIsDeferredBehindTheBackOfWhoSwitchesItOff) {

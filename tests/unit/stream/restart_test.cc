@@ -13,10 +13,12 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <sstream>
 #include <thread>
 
 #include "shim/base/clock.h"
+#include "shim/base/mem.h"
 
 extern "C" {
 #include "shim/api/api.h"
@@ -262,31 +264,36 @@ TEST_F(Restart, WhatWasSaidToAnEngineIsUnknownToTheNext) {
 
 // The table that they are in has grown; EndEngine asks what is left of it.
 TEST_F(Restart, RangesOfMemoryGoWithTheEngine) {
-    fake::Reset();
-    driver().table.cuMemcpyAsync = fake::Copy;
-    driver().table.cuCtxGetDevice = [](CUdevice *device) {
-        *device = 0;
-        return CUDA_SUCCESS;
-    };
-    driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids, void **values,
-                                               CUdeviceptr address) {
-        fake::Pointer pointer;
-        pointer.start = address & ~4095ull;
-        pointer.size = 4096;
-        fake::Answer(pointer, n, ids, values);
-        return CUDA_SUCCESS;
-    };
-    ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));
-    cus_copy copy = {};
-    copy.stream = {fake::MakeStream(CU_STREAM_NON_BLOCKING), CUS_ABI_LEGACY};
-    copy.bytes = 16;
-    copy.real = (void *)fake::Copy;
-    for (uint64_t i = 0; i < 200; i++) {
-        copy.dst = i << 16;
-        copy.src = 1ull << 32 | i << 16;
-        EXPECT_EQ(cus_engine_copy(&copy), CUDA_SUCCESS);
+    std::set<uint64_t> held;
+    for (int engine = 0; engine < 2; engine++) {
+        fake::Reset();
+        driver().table.cuMemcpyAsync = fake::Copy;
+        driver().table.cuCtxGetDevice = [](CUdevice *device) {
+            *device = 0;
+            return CUDA_SUCCESS;
+        };
+        driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids,
+                                                   void **values, CUdeviceptr address) {
+            fake::Pointer pointer;
+            pointer.start = address & ~4095ull;
+            pointer.size = 4096;
+            fake::Answer(pointer, n, ids, values);
+            return CUDA_SUCCESS;
+        };
+        ASSERT_TRUE(fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}}));
+        cus_copy copy = {};
+        copy.stream = {fake::MakeStream(CU_STREAM_NON_BLOCKING), CUS_ABI_LEGACY};
+        copy.bytes = 16;
+        copy.real = (void *)fake::Copy;
+        for (uint64_t i = 0; i < 200; i++) {
+            copy.dst = i << 16;
+            copy.src = 1ull << 32 | i << 16;
+            EXPECT_EQ(cus_engine_copy(&copy), CUDA_SUCCESS);
+        }
+        held.insert(cus_mem_held());
+        fake::EndEngine();
     }
-    fake::EndEngine();
+    EXPECT_EQ(held.size(), 1u) << "the table has grown in each";
 }
 
 TEST_F(Restart, WhatIsSaidOnceIsSaidByEachEngine) {

@@ -55,6 +55,29 @@ TEST_F(Submitted, AnOpOfWhoCompletedTheSegmentOnAnotherStreamWaitsForIt) {
     ExpectRight();
 }
 
+// HAZARDS D2. The handle is another stream by now, and nobody saw the one before go.
+TEST_F(Submitted, AnOpOfAStreamThatCameBackComesBehind) {
+    StopAt("cuGraphLaunch", false);
+    int n = UntilSubmitted();
+    ASSERT_GT(n, 0);
+    StepEnd();
+    cus_stream_ref never = {fake::MakeStream(CU_STREAM_DEFAULT), CUS_ABI_LEGACY};
+    cus_engine_stream_gone(&never); // each stream is looked at again
+    fake::Of(stream_)->id = 4711;
+    OpenSoon();
+    Ops(0, 1);
+    Join();
+    std::string names;
+    for (const std::string &line : driver().journal)
+        names += line.substr(line.find(' ') + 1, 2);
+    std::string wanted;
+    for (int i = 0; i < n; i++)
+        wanted += "k" + std::to_string(i);
+    EXPECT_EQ(names, wanted + "k0");
+    ExpectNothingPends();
+    fake::ExpectBalance();
+}
+
 TEST_F(Submitted, ASynchronisationWaitsForIt) {
     StopAt("cuGraphExecKernelNodeSetParams_v2", false);
     ASSERT_GT(UntilSubmitted(), 0);
