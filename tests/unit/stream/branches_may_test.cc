@@ -395,27 +395,33 @@ TEST_F(Branches, NothingIsForkedWhileTheProgramCaptures) {
     ASSERT_NO_FATAL_FAILURE(Again());
 }
 
-// It orders nothing on the stream that captures.
-TEST_F(Branches, AWaitIntoACaptureJoinsNothing) {
+// It orders nothing on a stream that captures. Of an event that has a name elsewhere, the last
+// record may be another one.
+TEST_F(Branches, OnlyAWaitForAKnownRecordJoins) {
     Learn();
     cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
-    for (bool captures : {false, true}) {
+    int event = 3;
+    for (const std::string how : {"made", "captured", "named"}) {
+        SCOPED_TRACE(how);
         ASSERT_NO_FATAL_FAILURE(Again());
         Name(side_); // the side stream has work that nobody waits for
         Side(2);
-        EXPECT_EQ(fake::RecordOn(side_, fake::Event(3)), CUDA_SUCCESS);
-        if (captures) {
+        if (how == "named")
+            cus_engine_event_named(fake::Event(event), CUS_ROW_cuIpcGetEventHandle);
+        EXPECT_EQ(fake::RecordOn(side_, fake::Event(event)), CUDA_SUCCESS);
+        if (how == "captured") {
             fake::Of(stream_)->program_captures = true;
             cus_engine_capture_began(&ref);
         }
-        EXPECT_EQ(fake::WaitOn(stream_, fake::Event(3)), CUDA_SUCCESS);
-        if (captures) {
+        EXPECT_EQ(fake::WaitOn(stream_, fake::Event(event)), CUDA_SUCCESS);
+        if (how == "captured") {
             fake::Of(stream_)->program_captures = false;
             cus_engine_capture_ended(&ref);
         }
         Clear();
         Step();
-        EXPECT_EQ(Has(At(side_, 2)), captures);
+        EXPECT_EQ(Has(At(side_, 2)), how != "made");
+        event++;
     }
 }
 

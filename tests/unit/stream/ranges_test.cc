@@ -195,6 +195,13 @@ TEST_F(Ranges, OfAReservationAreVirtualWhereAMappingMayBeWritten) {
     EXPECT_EQ(Of(t), MEMORY_UNKNOWN);
 }
 
+TEST_F(Ranges, NoBytesAreOfTheRangeThatTheyLieIn) {
+    told = {Memory(0x1000, 0x2000)};
+    EXPECT_EQ(memory_at(0x1800, 0), MEMORY_DEVICE) << "asked for";
+    EXPECT_EQ(memory_at(0x1800, 0), MEMORY_DEVICE) << "known";
+    EXPECT_EQ(asked, 1);
+}
+
 // Before the range is known and afterwards.
 TEST_F(Ranges, AreKnownToTheirEndsAndNoFurther) {
     told = {Memory(0x1000, 0x2000)};
