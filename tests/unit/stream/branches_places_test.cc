@@ -130,6 +130,32 @@ TEST_F(Places, TheEndOfAStepCountsWhatIsNotJoined) {
 }
 
 // It has waited for its home before.
+TEST_F(Places, AStreamThatWaitedForItselfIsASideStreamAllTheSame) {
+    Side(6);
+    EXPECT_EQ(fake::RecordOn(side_, fake::Event(3)), CUDA_SUCCESS);
+    EXPECT_EQ(fake::WaitOn(side_, fake::Event(3)), CUDA_SUCCESS);
+    Learn();
+}
+
+TEST_F(Places, AWaitForAnOlderRecordLeavesTheJoin) {
+    Learn();
+    for (bool older : {false, true}) {
+        ASSERT_NO_FATAL_FAILURE(Again());
+        Name(side_);
+        for (int i = 0; i < 2; i++) {
+            Side(2 + i);
+            EXPECT_EQ(fake::RecordOn(side_, fake::Event(3 + i)), CUDA_SUCCESS);
+        }
+        EXPECT_EQ(fake::WaitOn(stream_, fake::Event(4)), CUDA_SUCCESS);
+        if (older) {
+            EXPECT_EQ(fake::WaitOn(stream_, fake::Event(3)), CUDA_SUCCESS);
+        }
+        Clear();
+        Step();
+        EXPECT_FALSE(Has(At(side_, 2))) << older;
+    }
+}
+
 TEST_F(Places, AWaitForAThirdStreamDoesNotChangeTheHome) {
     Learn();
     On(other_, 9);
