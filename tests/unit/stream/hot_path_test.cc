@@ -220,6 +220,32 @@ TEST_F(Hold, AStreamThatDoesNotPayIsPassed) {
     ExpectBalance();
 }
 
+// HAZARDS C5. A launch that failed was no first one.
+TEST_F(Hold, AFunctionIsFreshUntilItRan) {
+    CUstream passes = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    LeaveAlone(passes);
+    CUfunction fresh = fake::MakeFunction("fresh");
+    for (bool fails : {true, true, false}) {
+        std::thread([&] { Steps(6); }).join(); // whose k0 is deferred then
+        driver().journal.clear();
+        std::thread([&] { Launch(functions_[0], 100, 0); }).join();
+        ASSERT_TRUE(driver().journal.empty());
+        driver().fail = [fails](const std::string &name) {
+            return fails && name == "cuLaunchKernel" && !driver().journal.empty()
+                       ? CUDA_ERROR_INVALID_VALUE
+                       : CUDA_SUCCESS;
+        };
+        EXPECT_EQ(fake::Launch(passes, fresh, 1, 1),
+                  fails ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+        ASSERT_FALSE(driver().journal.empty());
+        EXPECT_EQ(driver().journal[0], Line(0, 0));
+        driver().fail = [](const std::string &) { return CUDA_SUCCESS; };
+    }
+    EXPECT_TRUE(hot_passes(passes, CUS_ABI_LEGACY, fresh));
+    Sync();
+    ExpectBalance();
+}
+
 // A thread that goes from stream to stream knows those again that it was on lately, as long as none
 // may have gone.
 TEST_F(Hold, StreamsInTurnThatDoNotPayArePassed) {
