@@ -11,7 +11,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -190,6 +192,36 @@ TEST_F(Realtime, NothingIsDeferredAtTheHighestPriority) {
         EXPECT_TRUE(GoesOut());
         Become(SCHED_OTHER, 0);
     });
+}
+
+// There is no address space for a thread's stack.
+TEST_F(Realtime, NothingIsDeferredWhereTheWatchdogCannotStart) {
+    if (getenv("CUS_TEST_SANITIZER"))
+        GTEST_SKIP() << "a sanitizer's runtime has most of the address space";
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(50);
+        unsigned long pages = 0;
+        std::ifstream("/proc/self/statm") >> pages;
+        rlim_t bytes = pages * (rlim_t)getpagesize() + (4 << 20);
+        rlimit limit = {bytes, bytes};
+        EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+        fake::Reset();
+        fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}});
+        stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+        functions_ = fake::MakeFunctions(kOps);
+        for (int step = 0; step < 12; step++)
+            for (int i = 0; i < kOps; i++) {
+                size_t before = fake::driver().journal.size();
+                Launch(i);
+                EXPECT_EQ(fake::driver().journal.size(), before + 1);
+            }
+        fflush(stdout);
+        _exit(testing::Test::HasFailure());
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(Realtime, SegmentThatIsTakenOverIsIssuedFirst) {
