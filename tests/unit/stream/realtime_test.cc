@@ -210,12 +210,14 @@ TEST_F(Realtime, NothingIsDeferredWhereTheWatchdogCannotStart) {
         fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}});
         stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
         functions_ = fake::MakeFunctions(kOps);
-        for (int step = 0; step < 12; step++)
+        for (int step = 0; step < 12; step++) {
             for (int i = 0; i < kOps; i++) {
                 size_t before = fake::driver().journal.size();
                 Launch(i);
                 EXPECT_EQ(fake::driver().journal.size(), before + 1);
             }
+            Wait();
+        }
         fflush(stdout);
         _exit(testing::Test::HasFailure());
     }
