@@ -70,6 +70,25 @@ TEST_F(Kinds, AllAttributesCount) {
     EXPECT_NE(Of({Attribute(kCarveout, 50)})->stable, kind->stable);
 }
 
+// Bytes behind a value are whatever the program's memory held, and what is to be ignored is.
+TEST_F(Kinds, OfAnAttributeItsValueCounts) {
+    const int kMap = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP; // two bytes
+    EXPECT_NE(Of({Attribute(kMap, 0x100)}), Of({Attribute(kMap, 0x200)}));
+    EXPECT_NE(Of({Attribute(kMap, 0x100)}), Of({Attribute(kMap, 0x101)}));
+    EXPECT_EQ(Of({Attribute(kMap, 0x10100)}), Of({Attribute(kMap, 0x20100)}));
+    CUlaunchAttribute cluster = Attribute(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 2); // twelve bytes
+    const cus_kind *kind = Of({cluster});
+    cluster.value.pad[12] = 1;
+    EXPECT_EQ(Of({cluster}), kind);
+    cluster.value.clusterDim.z++;
+    EXPECT_NE(Of({cluster}), kind);
+    CUlaunchAttribute ignored = Attribute(CU_LAUNCH_ATTRIBUTE_IGNORE, 1);
+    kind = Of({ignored, Attribute(kDomain, 1), ignored});
+    ASSERT_NE(kind, nullptr);
+    EXPECT_EQ(kind->n_attrs, 1u);
+    EXPECT_EQ(Of({Attribute(kDomain, 1)}), kind);
+}
+
 // It is the function's, so the kinds that come later have it as well.
 TEST_F(Kinds, ALimitHoldsForAllLaunchesOfAFunction) {
     const cus_kind *one = Of({}), *before = Of({Attribute(kDomain, 0)});

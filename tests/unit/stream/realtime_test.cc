@@ -1,5 +1,5 @@
-// Promise: either the watchdog runs above a real-time thread that polls, or the library defers
-// nothing.
+// Promise: either there is a watchdog, which runs above a real-time thread that polls, or the
+// library defers nothing.
 //
 // The watchdog starts once, so each test has its own process. That process has one processor: a
 // thread that polls there keeps all others off it unless they have a higher priority.
