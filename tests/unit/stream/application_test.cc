@@ -2,9 +2,11 @@
 // thread is deferred, and a break or a mark of a step stands where it is made.
 #include "shim/api/api.h"
 #include "tests/unit/stream/engine.h"
+#include "tests/unit/stream/events.h"
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -48,6 +50,47 @@ TEST_F(Application, OpsOfASuspendedThreadGoBehindWhatOthersDefer) {
     cus_engine_suspend(false);
     EXPECT_EQ(driver().journal, (std::vector<std::string>{Line("k0", 100, 0), Line("k5", 1, 2)}));
 }
+
+// HAZARDS B7. A rule may say so of records.
+class ApplicationWaits : public Application, public testing::WithParamInterface<const char *> {
+  protected:
+    static void SetUpTestSuite() {}
+    void SetUp() override {
+        std::string path = testing::TempDir() + "application.conf";
+        std::ofstream(path) << "[rules]\nnever_defer = api:" << GetParam() << "\n";
+        fake::Reset();
+        ASSERT_TRUE(
+            fake::StartEngine({{"CUSPLICE_HOLD_US", "1000000"}, {"CUSPLICE_CONFIG", path}}));
+        Application::SetUp();
+        fake::TableOfBranches();
+    }
+    void TearDown() override {
+        Application::TearDown();
+        fake::EndEngine();
+    }
+};
+
+TEST_P(ApplicationWaits, ARecordThatMayWaitGoesBehindWhatOthersDefer) {
+    Teach(stream_);
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    fake::Launch(other, functions_[11], 100);
+    cus_engine_event_made(fake::Event(0));
+    driver().journal.clear();
+    std::thread([&] { ASSERT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS); }).join();
+    ASSERT_TRUE(driver().journal.empty());
+    cus_engine_suspend(true);
+    EXPECT_EQ(fake::RecordOn(other, fake::Event(0)), CUDA_SUCCESS);
+    cus_engine_suspend(false);
+    std::vector<std::string> expected = {fake::RecordLine(fake::Event(0), other)};
+    if (GetParam() == std::string("cuEventRecord"))
+        expected.insert(expected.begin(), Line("k0", 100, 0));
+    EXPECT_EQ(driver().journal, expected);
+    Sync();
+    ExpectBalance();
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ApplicationWaits,
+                         testing::Values("cuEventRecord", "cuMemsetD8Async", "cuStreamWaitEvent"));
 
 TEST_F(Application, AForcedBreakEndsTheRun) {
     Teach(stream_);
