@@ -200,11 +200,14 @@ TEST(Refuses, CodeThatSaysThatItIsLonger) {
     head->e_phoff = 192;
     head->e_phnum = 1;
     head->e_phentsize = sizeof(Elf64_Phdr);
-    head = reinterpret_cast<Elf64_Ehdr *>(&small[0]);
-    head->e_phoff = 192;
-    head->e_phnum = 1;
-    head->e_phentsize = 8; // there is room for that, and not for one
+    std::string beyond = programs;
+    reinterpret_cast<Elf64_Ehdr *>(&beyond[0])->e_phoff = uint64_t{1} << 46;
     Elf64_Phdr program = {};
+    small.append(reinterpret_cast<const char *>(&program), sizeof program);
+    head = reinterpret_cast<Elf64_Ehdr *>(&small[0]);
+    head->e_phoff = plain.size();
+    head->e_phnum = 1;
+    head->e_phentsize = 8;
     program.p_filesz = 256;
     segment.append(reinterpret_cast<const char *>(&program), sizeof program);
     head = reinterpret_cast<Elf64_Ehdr *>(&segment[0]);
@@ -233,6 +236,7 @@ TEST(Refuses, CodeThatSaysThatItIsLonger) {
         {Elf({Section(SHT_PROGBITS, 129, all)}, 8), false},
         {far, false},
         {programs, false},
+        {beyond, false},
         {small, false},
         {segment, true},
         {longer, false},
