@@ -268,25 +268,30 @@ TEST_F(Realtime, ItsGraphsAreSubmittedByNobodyElse) {
     });
 }
 
-// Nothing can be above that one, but it does not launch.
-TEST_F(Realtime, AThreadAtTheHighestPriorityBarsNoOther) {
-    InProcess([&] {
-        std::atomic<bool> end{false}, runs{false};
-        std::thread other([&] {
-            Become(SCHED_RR, 99);
-            for (runs = true; !end;)
+// A thread that launches nothing may poll for what another one defers. Nothing can be above the
+// highest priority: it bars no other thread.
+TEST_F(Realtime, WatchdogRunsAboveThreadsThatDoNotLaunchToo) {
+    for (int priority : {60, 99})
+        InProcess([&] {
+            std::atomic<bool> end{false}, runs{false};
+            std::thread other([&] {
+                Become(SCHED_RR, priority);
+                for (runs = true; !end;)
+                    usleep(1000);
+            });
+            while (!runs)
                 usleep(1000);
+            Become(SCHED_FIFO, 50);
+            Wait();
+            PollDeferred();
+            int highest = 0;
+            cus_thread_urgent(1, &highest);
+            EXPECT_EQ(highest, priority == 60 ? 61 : 99);
+            Become(SCHED_OTHER, 0);
+            EXPECT_EQ(Counted(), 0u);
+            end = true;
+            other.join();
         });
-        while (!runs)
-            usleep(1000);
-        Become(SCHED_FIFO, 50);
-        Wait();
-        PollDeferred();
-        Become(SCHED_OTHER, 0);
-        EXPECT_EQ(Counted(), 0u);
-        end = true;
-        other.join();
-    });
 }
 
 TEST_F(Realtime, AThreadOnOneOfTwoProcessorsEndsNothing) {
