@@ -110,6 +110,17 @@ TEST_F(KindsTainted, ATaintHoldsForAllLaunchesOfAFunction) {
     EXPECT_TRUE(Of({}, 1)->deferrable) << "another function";
 }
 
+TEST_F(KindsTainted, ATaintThatIsKnownIssuesNothing) {
+    cus_engine_taint(functions_[11]);
+    Teach(stream_);
+    ASSERT_EQ(Launch(functions_[0], 100, 0), CUDA_SUCCESS);
+    ASSERT_TRUE(driver().journal.empty());
+    cus_engine_taint(functions_[11]);
+    EXPECT_TRUE(driver().journal.empty());
+    cus_engine_taint(functions_[10]);
+    EXPECT_EQ(driver().journal, std::vector<std::string>{Line("k0", 100, 0)});
+}
+
 TEST_F(Kinds, NoLimitIsKnownOfALaunchWithAClusterOrOfAWholeGrid) {
     EXPECT_NE(Of({})->threads_max, 0u);
     EXPECT_NE(Of({Attribute(kCarveout, 50)})->threads_max, 0u);
