@@ -258,8 +258,7 @@ TEST(Doctor, FindsThatLibcudaIsMissingOrDamaged) {
 TEST(Doctor, FindsADriverThatFailsHangsOrCrashes) {
     Root root("failing");
     const std::string folder = DriverFolder("driver", "580.95.05");
-    const char *sanitizer = getenv("CUS_TEST_SANITIZER");
-    const bool exits = sanitizer && strcmp(sanitizer, "ubsan") != 0; // where it crashes
+    const bool exits = Sanitized() && !IsSanitizer("ubsan"); // where it crashes
     const struct {
         const char *what, *value, *advice;
     } rows[] = {
@@ -396,15 +395,9 @@ TEST(Doctor, FindsSystemCallsThatAFilterRefuses) {
                            "process_vm_readv is refused (Operation not permitted)"))
         << r.out << r.err;
     EXPECT_TRUE(Has(r.out, "-> allow that system call")) << r.out;
-    std::vector<const char *> ends = {"0x80000000", "0x00000000"}; // the process; the thread
-    const char *sanitizer = getenv("CUS_TEST_SANITIZER");
-    if (sanitizer && strcmp(sanitizer, "tsan") == 0)
-        ends.pop_back(); // such a process has a second thread, which goes on
-    for (const char *action : ends) {
-        r = Filtered(root, action);
-        EXPECT_TRUE(Has(r.out, "process_vm_readv ends the process: Bad system call"))
-            << action << r.out << r.err;
-    }
+    // Ends the thread, or the process: TSan's has a second thread.
+    r = Filtered(root, IsSanitizer("tsan") ? "0x80000000" : "0x00000000");
+    EXPECT_TRUE(Has(r.out, "process_vm_readv ends the process: Bad system call")) << r.out << r.err;
 }
 
 TEST(Doctor, ReadsWhoMayLookIntoAProcess) {

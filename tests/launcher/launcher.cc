@@ -99,9 +99,13 @@ bool Sanitized() {
     return getenv("CUS_TEST_SANITIZER") != nullptr;
 }
 
+bool IsSanitizer(const std::string &sanitizer) {
+    return Sanitized() && sanitizer == getenv("CUS_TEST_SANITIZER");
+}
+
 std::string First() {
-    const char *sanitizer = getenv("CUS_TEST_SANITIZER"), *first = getenv("CUS_TEST_PRELOAD_FIRST");
-    bool asan = sanitizer && strcmp(sanitizer, "asan") == 0 && first;
+    const char *first = getenv("CUS_TEST_PRELOAD_FIRST");
+    bool asan = IsSanitizer("asan") && first;
     return asan ? std::string(first) + ":" : "";
 }
 

@@ -31,6 +31,7 @@ std::string Write(const std::string &name,
 
 // Under a sanitizer, whose memory is nobody's to bound?
 bool Sanitized();
+bool IsSanitizer(const std::string &sanitizer); // asan, ubsan or tsan
 
 // For a test that runs the machine's shell with the library.
 #define NEEDS_A_SHELL()                                                                            \

@@ -107,7 +107,7 @@ std::vector<Case> MakeCases() {
         {"fork_two", 83, "", "cuStreamWaitEvent", kBranches},
         {"fork_nested", 17, "", "", kBranches},
         {"fork_open", 72, "", "", kBranches},
-        {"fork_late", 70, "", "", kBranches},
+        {"fork_late", 79, "", "", kBranches, true, {}, 0, 70},
         {"fork_old", 63, "", "", kBranches},
         {"fork_poll", 58, "", "", kBranches},
         {"fork_thread", 12, "", "", kBranches},
