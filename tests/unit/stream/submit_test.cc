@@ -55,7 +55,7 @@ TEST_F(Submitted, AnOpOfWhoCompletedTheSegmentOnAnotherStreamWaitsForIt) {
     ExpectRight();
 }
 
-// HAZARDS D2. The handle is another stream by now, and nobody saw the one before go.
+// HAZARDS B13. The handle is another stream by now, and nobody saw the one before go.
 TEST_F(Submitted, AnOpOfAStreamThatCameBackComesBehind) {
     StopAt("cuGraphLaunch", false);
     int n = UntilSubmitted();
