@@ -155,6 +155,18 @@ TEST_F(CheckLaunch, WorkThatDoesNotEnd) {
     fake::Of(other_)->busy = false;
 }
 
+// A per-thread stream of another thread cannot be asked, and a wait for the context would be one
+// for its work.
+TEST_F(CheckLaunch, WorkThatNobodyCanAskFor) {
+    std::thread([&] { Launch(functions_[0], CU_STREAM_PER_THREAD); }).join();
+    driver().calls.clear();
+    before_ = Counts();
+    Step();
+    ExpectLeft(CUS_UNVERIFIED_RUNNING);
+    EXPECT_EQ(driver().calls["cuCtxSynchronize"], 0);
+    cus_engine_wait_ended(cus_engine_wait_begins());
+}
+
 // All is looked at, whether graphs come of it or not. Here each second launch is eager, so that no
 // segment has two ops.
 TEST_F(CheckLaunch, AStreamWithoutSegmentsIsNotLeftAlone) {

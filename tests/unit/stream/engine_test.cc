@@ -3,6 +3,7 @@
 // fails, each op still runs once.
 #include "shim/api/api.h"
 #include "tests/unit/stream/engine.h"
+#include "tests/unit/stream/engines.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -337,6 +338,23 @@ TEST_F(Engine, StreamThatComesBackIsANewOne) {
     int launches = driver().calls["cuGraphLaunch"];
     Steps(2);
     EXPECT_EQ(driver().calls["cuGraphLaunch"], launches) << "nothing of the old stream is replayed";
+}
+
+// Another thread meets it while the driver is asked about it, with no lock held.
+TEST_F(Engine, StreamThatTwoThreadsMeetAtOnceIsOne) {
+    static std::function<void()> meanwhile;
+    static decltype(driver().table.cuStreamGetFlags) real;
+    real = driver().table.cuStreamGetFlags;
+    driver().table.cuStreamGetFlags = [](CUstream stream, unsigned *flags) {
+        if (auto once = std::exchange(meanwhile, nullptr))
+            once();
+        return real(stream, flags);
+    };
+    meanwhile = [this] { std::thread([this] { Launch(functions_[0], 1, 2); }).join(); };
+    stream_ = fake::MakeStream(CU_STREAM_DEFAULT);
+    Launch(functions_[1], 1, 2);
+    EXPECT_FALSE(meanwhile);
+    EXPECT_EQ(engines_of(stream_), 1u);
 }
 
 TEST_F(Engine, ProfilerSeesOpsOneByOne) {

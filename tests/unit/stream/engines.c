@@ -13,6 +13,13 @@ static struct cus_engine *last_engine(void) {
     return last;
 }
 
+uint32_t engines_of(CUstream stream) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < cus_process.n_engines; i++)
+        n += !cus_process.engines[i]->closed && cus_process.engines[i]->handle == stream;
+    return n;
+}
+
 uint32_t last_engine_share(void) {
     return last_engine()->view.build_quota;
 }

@@ -10,6 +10,9 @@
 extern "C" {
 #endif
 
+/* How many engines serve this stream: that of one context. */
+uint32_t engines_of(CUstream stream);
+
 /* Nodes of a segment that a step may build as a whole. */
 uint32_t last_engine_share(void);
 /* Steps and turns that have ended; nodes that were built in the running one. */

@@ -355,6 +355,11 @@ TEST_F(Pace, AProgramThatIsNotIsTimedMoreAndMoreRarely) {
     EXPECT_EQ(Rested(), 0u);
 }
 
+TEST_F(Pace, NeverMoreRarelyThanEach320Seconds) {
+    for (int part = 0; part < 6; part++)
+        EXPECT_GT(Share(330, 1050000, kMs, Nothing), 0) << part;
+}
+
 TEST_F(Pace, AProgramThatChangesIsTimedAnew) {
     Share(30, 950000, kMs, Nothing);
     EXPECT_LT(Share(60, 1050000, kMs, Nothing), 0.7) << "the rest that it is in comes to its end";

@@ -187,6 +187,19 @@ TEST_P(SubmittedFails, WhereItsContextIsDeadItIsLost) {
     ExpectNothingPends();
 }
 
+// It was launched before: nothing of it is lost.
+TEST_P(SubmittedFails, WhereItsContextDiedBehindItsLaunchNoErrorIsTold) {
+    StopAt(GetParam(), false);
+    ASSERT_GT(UntilSubmitted(), 0);
+    OpenSoon();
+    LoseContext([] { cus_engine_flush(CUS_SCOPE_P, nullptr, 0); });
+    Join();
+    EXPECT_EQ(driver().journal, expected_);
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    EXPECT_EQ(cus_engine_take_error(&ref, 7), CUDA_SUCCESS);
+    ExpectNothingPends();
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, SubmittedFails,
                          testing::Values("cuGraphExecKernelNodeSetParams_v2", "cuGraphLaunch"),
                          [](const auto &info) {

@@ -139,4 +139,30 @@ TEST_F(SubmittedFrees, WhatADeadContextTookAlongIsNotDeferredAnyMore) {
     EXPECT_EQ(driver().journal.back(), FreeLine(memory));
 }
 
+// The same of one behind a segment whose launch fails.
+TEST_F(SubmittedFrees, WhatADeadContextTookAlongBehindASegmentIsGone) {
+    const uint64_t bytes = 30 << 20;
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    uint64_t lost = Alloc(bytes);
+    StopAt("cuGraphLaunch", true);
+    Ops(0, 1);
+    ASSERT_EQ(cus_engine_free(&ref, lost), CUS_FREE_DEFERRED);
+    ASSERT_GT(UntilSubmitted(1), 0);
+    OpenSoon();
+    LoseContext([] { cus_engine_flush(CUS_SCOPE_P, nullptr, 0); });
+    Join();
+    EXPECT_EQ(cus_engine_take_error(&ref, 7), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    for (int step = 0; step < 8; step++) {
+        Ops(0, kOps);
+        Sync();
+    }
+    const auto &journal = driver().journal;
+    EXPECT_EQ(std::count(journal.begin(), journal.end(), FreeLine(lost)), 0);
+    uint64_t memory = Alloc(bytes);
+    Ops(0, 1);
+    EXPECT_EQ(cus_engine_free(&ref, memory), CUS_FREE_DEFERRED);
+    Sync();
+    EXPECT_EQ(journal.back(), FreeLine(memory));
+}
+
 } // namespace

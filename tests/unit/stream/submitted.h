@@ -106,9 +106,9 @@ class Submitted : public fake::EngineTest {
     void Sync() { fake::Sync(stream_); }
     // The ops of a step, one by one, until some have been submitted, and the thread that has them
     // is stopped. Nothing else of the step has been issued then. Returns how many there were.
-    int UntilSubmitted() {
+    int UntilSubmitted(int from = 0) {
         uint64_t submit = Counters().submitted;
-        for (int i = 0; i < kOps; i++) {
+        for (int i = from; i < kOps; i++) {
             Ops(i, i + 1);
             if (Counters().submitted > submit) {
                 while (!met_)

@@ -320,6 +320,26 @@ TEST_F(Traced, AStreamWithoutOpsHasOneNumber) {
     EXPECT_EQ(numbers.size(), 2u);
 }
 
+// It has the same handle in each.
+TEST_F(Traced, TheLegacyStreamOfEachContextHasANumber) {
+    Trace trace = Record([] {
+        cus_stream_ref ref = {nullptr, CUS_ABI_LEGACY};
+        for (int i = 0; i < 4; i++) {
+            cus_engine_flush(CUS_SCOPE_S, &ref, CUS_CAUSE_APP);
+            driver().table.cuCtxPushCurrent_v2((CUcontext)0x3000);
+            cus_engine_flush(CUS_SCOPE_S, &ref, CUS_CAUSE_APP);
+            CUcontext other;
+            driver().table.cuCtxPopCurrent_v2(&other);
+        }
+    });
+    ASSERT_TRUE(trace);
+    auto calls = All<cst_call>(trace, CST_CALL);
+    ASSERT_EQ(calls.size(), 8u);
+    EXPECT_NE(calls[0]->stream, calls[1]->stream);
+    for (int i = 2; i < 8; i++)
+        EXPECT_EQ(calls[i]->stream, calls[i % 2]->stream) << i;
+}
+
 // What the thread's last stream is like says nothing about another one.
 TEST_F(Traced, OfAStreamWithoutOpsNothingIsKnown) {
     CUstream made = fake::MakeStream(CU_STREAM_NON_BLOCKING);
