@@ -413,7 +413,6 @@ static bool cut_off(struct cus_plan *plan, enum cus_cut cut) {
     struct cus_node *at = n ? segment->nodes[n - 1] : plan->cur;
     plan->sig = cus_choose_signature_behind(plan, n);
     plan->view.segment = NULL;
-    plan->view.n = 0;
     plan->view.at = &cus_expect_nothing;
     plan->broken = true;
     if (n)

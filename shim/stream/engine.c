@@ -325,7 +325,6 @@ static inline CUresult run(struct cus_call *call, CUresult (*go)(struct cus_call
     call->began = 0;
     if (!cus_recording())
         return go(call);
-    call->record = NULL;
     call->traced = call->deferred = false;
     call->eager = CUS_EAGER_PASSTHROUGH;
     call->why = (enum cus_why)0;

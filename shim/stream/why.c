@@ -46,7 +46,6 @@ void cus_why_keep_segments(struct cus_engine *engine) {
 }
 
 void cus_why_drop(void) {
-    memset(kept, 0, sizeof kept);
     n_kept = 0;
     gone = gone_ops = gone_bytes = 0;
 }
