@@ -305,6 +305,30 @@ TEST_F(Contexts, TooManyStreamsThatAreIdleAreInNobodysWay) {
     EXPECT_TRUE(Destroy(kOther));
 }
 
+// More streams than places, all busy: what another context has takes one place.
+TEST_F(Contexts, TooManyStreamsThatAreBusyLeaveOnePlaceToAnotherContext) {
+    std::vector<CUstream> busy;
+    auto another = [&] {
+        busy.push_back(fake::MakeStream(CU_STREAM_NON_BLOCKING));
+        fake::Of(busy.back())->busy = true;
+        fake::Launch(busy.back(), functions_[1], 1, 1);
+    };
+    LeaveOthersAlone();
+    In(kOther, [&] { LaunchOnAPerThreadStream(); });
+    while (untracked_used() < untracked_places() - 1)
+        another();
+    In(kOther, [&] { LaunchOnAPerThreadStream(); });
+    ASSERT_EQ(untracked_used(), untracked_places());
+    another();
+    EXPECT_EQ(untracked_used(), untracked_places());
+    EXPECT_FALSE(Builds());
+    for (CUstream stream : busy)
+        fake::Of(stream)->busy = false;
+    EXPECT_TRUE(Builds()) << "work in another context is in nobody's way";
+    EXPECT_EQ(untracked_used(), 1u);
+    EXPECT_TRUE(Destroy(kOther));
+}
+
 // More contexts with work than the table has places.
 TEST_F(Contexts, TooManyContextsAreInTheWay) {
     for (int i = 0; i < kMany; i++)
