@@ -101,9 +101,9 @@ static bool query_layout(const void *handle, enum cus_handle kind, struct cus_la
             layout->bytes = (uint32_t)(offset + size);
         n++;
     }
-    /* The end of the list has its own error. Any other error would give a layout that is too short,
-     * and launches without their last arguments. */
-    if (n == PARAMS_MAX || result != CUDA_ERROR_INVALID_VALUE)
+    /* The end of the list has its own error. Without it the layout may be too short, and launches
+     * would be without their last arguments. */
+    if (result != CUDA_ERROR_INVALID_VALUE)
         return false;
     struct cus_argument *copy = cus_mem_alloc((n + 1) * sizeof *copy);
     if (!copy)

@@ -360,6 +360,15 @@ TEST_F(Contexts, AStreamThatIsDestroyedIsAskedForTheLastTime) {
     EXPECT_EQ(asked.count(stays), 1u);
 }
 
+// A thread without a context.
+TEST_F(Contexts, NoMemoryIsGivenBackWhereThereIsNone) {
+    std::thread([] {
+        contexts_.clear();
+        EXPECT_FALSE(cus_engine_give_memory_back(2 << 20));
+        EXPECT_FALSE(cus_engine_cannot_fit(2 << 20));
+    }).join();
+}
+
 // The streams of a context go with it: nothing says that the next one at a handle is as they were.
 TEST_F(Contexts, StreamsThatWereLeftAloneAreLookedAtAnew) {
     static bool green;

@@ -4,6 +4,8 @@
 #include "tests/unit/stream/engines.h"
 #include "tests/unit/stream/room.h"
 
+extern "C" bool cus_room_asks(void); // shim/stream/room.h
+
 namespace {
 
 using fake::driver;
@@ -37,6 +39,29 @@ TEST_F(ReserveTimes, WhatIsTriedInVainIsTriedMoreAndMoreSeldom) {
     }
     EXPECT_GT(tries, 5);
     EXPECT_LT(tries, 20);
+}
+
+// The question is asked for as long as the driver likes; here it returns behind the capture.
+TEST_F(ReserveTimes, ACaptureDoesNotWaitForAQuestionForEver) {
+    static int begun;
+    static decltype(driver().table.cuStreamIsCapturing) real;
+    begun = 0;
+    real = driver().table.cuStreamIsCapturing;
+    driver().table.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus *status) {
+        if (!begun && cus_room_asks()) {
+            begun++;
+            cus_engine_capture_begins();
+            cus_engine_capture_tried();
+        }
+        return real(stream, status);
+    };
+    WantRoom();
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    for (int ms = 0; ms < 1000 && !begun; ms++) {
+        EXPECT_EQ(cus_engine_take_error(&ref, 0), CUDA_SUCCESS);
+        cus_virtual.ns += 1000000;
+    }
+    EXPECT_EQ(begun, 1);
 }
 
 // The first try waits for half a millisecond, each one behind it twice as long, up to 16 ms. The

@@ -97,6 +97,8 @@ TEST_F(Traced, KindsOfOpsThatPassAreTheirOwn) {
         if (const cst_kind *kind = trace->kinds[i]) {
             if (kind->flags & CST_KIND_OPAQUE)
                 opaque.push_back({kind->cluster, kind->cluster + 3});
+            if (kind->flags & CST_KIND_OPAQUE)
+                EXPECT_EQ(kind->flags, CST_KIND_OPAQUE) << "no launch was cooperative";
             else
                 others++;
         }
@@ -199,6 +201,22 @@ TEST_F(Traced, AKindOfMemsetsSaysHowLargeAnElementIs) {
             opaque.insert(trace->kinds[i]->flags & CST_KIND_OPAQUE);
         }
     EXPECT_EQ(opaque, (std::multiset<bool>{false, true}));
+}
+
+// Of what passes, no more is known. More than 32 bits hold.
+TEST_F(Traced, AnOpThatPassesSaysHowLargeItIs) {
+    Trace trace = Record([this] {
+        driver().table.cuMemsetD8Async = fake::Fill;
+        cus_engine_defer_off("a test says so");
+        cus_memset memset = fake::FillCall(stream_);
+        memset.width = (5ull << 30) + 1;
+        EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS);
+    });
+    ASSERT_TRUE(trace);
+    auto ops = All<cst_op>(trace, CST_OP);
+    ASSERT_EQ(ops.size(), 1u);
+    EXPECT_EQ(ops[0]->dims[0], (1u << 30) + 1);
+    EXPECT_EQ(ops[0]->dims[1], 1u);
 }
 
 // Of a driver whose call comes to the hooks again.
