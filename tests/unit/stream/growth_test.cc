@@ -64,9 +64,15 @@ class Growth : public fake::EngineTest {
         return (unsigned)(Counters().in_graphs - before);
     }
 
+    void Steps(int n, unsigned which, unsigned ops) {
+        for (int step = 0; step < n; step++)
+            Step(which, ops);
+    }
+
     static inline std::vector<CUfunction> functions_;
     CUstream stream_;
 };
+class Paths : public Growth, public testing::WithParamInterface<bool> {};
 
 TEST_F(Growth, SixHundredStepsInTurnAreLearned) {
     const unsigned kSteps = 600, kOps = 16;
@@ -115,14 +121,38 @@ TEST_F(Growth, IdleStreamGivesItsGraphsUp) {
     EXPECT_LE(Counters().graph_bytes, 40u << 20);
 }
 
-// The same for host memory: there is none for the paths of another stream.
-TEST_F(Growth, IdleStreamGivesItsPathsUp) {
+// However many steps the other one makes, the next ones go 10 ms later.
+TEST_F(Growth, IdleStreamGivesUpSomeGraphsAtATime) {
+    CUstream idle = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    for (int step = 0; step < 24; step++)
+        Step(1, 16500, idle);
+    Steps(12, 2, 1000);
+    cus_virtual.ns += 1000000000; // a look sees since when it is idle,
+    Steps(2, 2, 1000);
+    int &destroyed = driver().calls["cuGraphExecDestroy"];
+    destroyed = 0;
+    cus_virtual.ns += 1000000000; // and a second one that it is
+    Steps(2, 2, 1000);
+    int once = destroyed;
+    ASSERT_GT(once, 0);
+    Steps(6, 2, 1000);
+    EXPECT_EQ(destroyed, once);
+    cus_virtual.ns += 10000000;
+    Steps(6, 2, 1000);
+    EXPECT_GT(destroyed, once);
+    EXPECT_LE(destroyed, once + 64);
+}
+
+// The same for host memory: there is none for the paths of another stream. The steps of the first
+// one repeat, or no step is like another one, and there is no graph.
+TEST_P(Paths, OfAnIdleStreamAreGivenUp) {
     CUstream idle = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     unsigned in_graphs = 0;
-    uint64_t before = cus_mem_held();
-    for (int step = 0; step < 30; step++)
-        Step(4, 2000, idle);
+    uint64_t before = cus_mem_held(), graphs = Counters().in_graphs;
+    for (unsigned step = 0; step < 30; step++)
+        Step(4 + (GetParam() ? 0 : step), 2000, idle);
     ASSERT_GT(cus_mem_held(), before + 500000);
+    ASSERT_EQ(Counters().in_graphs != graphs, GetParam());
     cus_mem_budget(cus_mem_held());
     uint64_t refused = cus_mem_refused();
     Step(3, 1000);
@@ -134,6 +164,7 @@ TEST_F(Growth, IdleStreamGivesItsPathsUp) {
     EXPECT_GT(in_graphs, 900u);
     cus_mem_budget(64u << 20);
 }
+INSTANTIATE_TEST_SUITE_P(Repeat, Paths, testing::Bool());
 
 // 36000 launches in 600 steps, of which two fifths have room.
 TEST_F(Growth, StepsBeyondTheBudgetLeaveTheOthersTheirGraphs) {

@@ -84,6 +84,17 @@ TEST_F(LargestOfSteps, ShortOnesBetweenThemDoNotCount) {
     EXPECT_EQ(last_engine_covered(), alone);
 }
 
+TEST_F(LargestOfSteps, ShortOnesThatLedUpToThemDoNotCount) {
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    Good(20, OPS / 8);
+    uint32_t before = last_engine_covered();
+    ASSERT_GT(before, 0u);
+    Bad(8, OPS * 5 / 6);
+    Good(30);
+    EXPECT_GT(last_engine_covered(), 8u) << before;
+    EXPECT_LT(last_engine_covered(), 13u);
+}
+
 class ListOfSegments : public Largest {}; // an engine of its own
 
 // Also where an object serves a stream that served another one before.

@@ -27,6 +27,8 @@ TEST_F(Pools, TheDefaultPoolIsTakenInByItsName) {
     EXPECT_FALSE(IsTakenIn(Pool(0x50)));
     driver().table.cuDeviceGetDefaultMemPool = nullptr;
     EXPECT_FALSE(IsTakenIn(Pool(0x40)));
+    cus_engine_pool_set();
+    EXPECT_FALSE(IsTakenIn()) << "nor is the current one, which may be another";
 }
 
 TEST_F(Pools, TheDefaultPoolOfASecondDeviceIsTakenInByItsName) {

@@ -189,7 +189,10 @@ TEST_F(Realtime, NothingIsDeferredAtTheHighestPriority) {
     InProcess([&] {
         Become(SCHED_RR, 99);
         Wait();
+        const cus_tally *tally = cus_tally_of("k0", true);
+        uint64_t before = tally->alone[CUS_WHY_REALTIME];
         EXPECT_TRUE(GoesOut());
+        EXPECT_EQ(tally->alone[CUS_WHY_REALTIME], before + 1);
         Become(SCHED_OTHER, 0);
     });
 }
