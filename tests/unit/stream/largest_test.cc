@@ -84,7 +84,9 @@ TEST_F(LargestOfSteps, ShortOnesBetweenThemDoNotCount) {
     EXPECT_EQ(last_engine_covered(), alone);
 }
 
-TEST_F(LargestOfSteps, ShortOnesThatLedUpToThemDoNotCount) {
+class LongerSteps : public Largest {};
+
+TEST_F(LongerSteps, CountFromTheFirstOneOn) {
     stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
     Good(20, OPS / 8);
     uint32_t before = last_engine_covered();
