@@ -122,6 +122,24 @@ TEST_F(Reserve, AllThatIsMadeIsCountedAndCharged) {
     EXPECT_GT(nodes, 0u);
 }
 
+// A thread began a copy meanwhile (A16): what was made is destroyed later, and is room then.
+TEST_F(Reserve, WhatIsNotYetDestroyedIsNoRoom) {
+    uint32_t graphs, nodes;
+    WantRoom();
+    uint64_t charged = last_engine_charged();
+    AtEachInstantiation([] {
+        if (Built() == 0)
+            cus_engine_copying(true);
+    });
+    WaitUntil([] { return Built() > 0; });
+    ASSERT_GT(Built(), 0);
+    last_engine_room(&graphs, &nodes);
+    EXPECT_EQ(graphs, 0u);
+    EXPECT_EQ(nodes, 0u);
+    EXPECT_EQ(last_engine_charged(), charged);
+    cus_engine_copying(false);
+}
+
 // A copy to pageable memory waits for its stream, as a wait of the host does.
 TEST_F(Reserve, RoomIsMadeBehindACopyThatWaits) {
     driver().table.cuPointerGetAttributes = [](unsigned n, CUpointer_attribute *ids, void **values,
