@@ -203,6 +203,23 @@ TEST_F(Found, AWaitForAnotherBranchIsNoForkFromTheHome) {
     fake::ExpectBalance();
 }
 
+// What a thread remembers of streams is void then; all that are there are found again.
+TEST_F(Found, AStreamThatGoesInTheMidstOfAStepCutsNoBranch) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    On(other, 8);
+    Await(other);
+    Learn();
+    Home(0);
+    Home(1);
+    Gone(other);
+    Fork(stream_, side_, 0);
+    Side(2);
+    Rest();
+    Sync();
+    EXPECT_EQ(fake::driver().journal, Graph());
+    EXPECT_EQ(fake::driver().calls["cuGraphLaunch"], 1);
+}
+
 // The segment ends behind the record from the first time on, so that the wait cuts none.
 TEST_F(Found, AForkThatIsNoBranchIsFoundBeforeItCuts) {
     fake::Of(side_)->priority = -1;
