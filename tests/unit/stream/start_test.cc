@@ -17,6 +17,7 @@
 extern "C" {
 #include "shim/api/api.h"
 #include "shim/base/mem.h"
+#include "shim/stream/news.h"
 }
 
 namespace {
@@ -233,6 +234,14 @@ TEST_F(Started, WhereGraphsEndIsNewsTheFirstTime) {
     ASSERT_NE(at, std::string::npos) << log;
     EXPECT_EQ(log.find(line, at + 1), std::string::npos) << log;
     EXPECT_NE(log.find("deferred ops that go out one by one: 4", at), std::string::npos) << log;
+}
+
+TEST_F(Started, AnOpThatIsNoKernelEndsGraphsToo) {
+    std::string log = Said({}, "warn,stream:info", [] {
+        cus_tally_cut(nullptr, CUS_WHY_MEMORY, 3);
+        cus_news_cut(nullptr, CUS_WHY_MEMORY, 3);
+    });
+    EXPECT_NE(log.find("graphs end at an op: "), std::string::npos) << log;
 }
 
 // It is told under the op, and not once more under what the op is an example of.
