@@ -238,15 +238,19 @@ TEST_F(Resting, AWaitOnItsWayAcrossTheEnd) {
     EXPECT_TRUE(Has(At(side_, 2)));
 }
 
-// A record is no work of the stream's, whoever makes it.
+// A record is no work of the stream's, whoever makes it, and whether calls pass or not.
 TEST_F(Resting, ARecordOfAnotherThreadIsNoWork) {
     LearnAndPay();
-    Elsewhere([&] {
-        cus_stream_ref ref = {side_, CUS_ABI_LEGACY};
-        cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuEventRecord);
-    });
-    Step();
-    ASSERT_NO_FATAL_FAILURE(ExpectGraph());
+    for (bool rests : {false, true}) {
+        ASSERT_EQ(rests && cus_rest_begin(), rests);
+        Elsewhere([&] {
+            cus_stream_ref ref = {side_, CUS_ABI_LEGACY};
+            cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuEventRecord);
+        });
+        cus_rest_end();
+        Step();
+        ASSERT_NO_FATAL_FAILURE(ExpectGraph());
+    }
 }
 
 // The same without a rest, and of any call that gives the stream work.
