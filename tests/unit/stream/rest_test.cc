@@ -239,19 +239,19 @@ TEST_F(Resting, AWaitOnItsWayAcrossTheEnd) {
 }
 
 // A record is no work of the stream's, whoever makes it, and whether calls pass or not.
-TEST_F(Resting, ARecordOfAnotherThreadIsNoWork) {
+class RecordElsewhere : public Resting, public testing::WithParamInterface<bool> {};
+TEST_P(RecordElsewhere, IsNoWork) {
     LearnAndPay();
-    for (bool rests : {false, true}) {
-        ASSERT_EQ(rests && cus_rest_begin(), rests);
-        Elsewhere([&] {
-            cus_stream_ref ref = {side_, CUS_ABI_LEGACY};
-            cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuEventRecord);
-        });
-        cus_rest_end();
-        Step();
-        ASSERT_NO_FATAL_FAILURE(ExpectGraph());
-    }
+    ASSERT_EQ(GetParam() && cus_rest_begin(), GetParam());
+    Elsewhere([&] {
+        cus_stream_ref ref = {side_, CUS_ABI_LEGACY};
+        cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuEventRecord);
+    });
+    cus_rest_end();
+    Step();
+    ASSERT_NO_FATAL_FAILURE(ExpectGraph());
 }
+INSTANTIATE_TEST_SUITE_P(InARest, RecordElsewhere, testing::Bool());
 
 // The same without a rest, and of any call that gives the stream work.
 TEST_F(Resting, ACallOfAnotherThreadOnItsWay) {
