@@ -250,6 +250,15 @@ TEST_F(Judged, PassesFourTimesAsManyEachTime) {
     EXPECT_EQ(now.credit, TRIAL) << "counted anew";
 }
 
+// The share grows anew then.
+TEST_F(Judged, WhatWasInGraphsBeforeItPassedIsForgotten) {
+    ASSERT_TRUE(Whole({.in_graphs = 400, .fresh = WINDOW}).passes);
+    last_engine_tried_again();
+    last_engine_may_lose(CREDIT, 0);
+    EXPECT_EQ(Whole({.in_graphs = 65, .launches = 1000}).credit, CREDIT);
+    EXPECT_LT(Whole({.in_graphs = 65, .launches = 1000}).credit, CREDIT);
+}
+
 // It gets credit and patience, half as much with each trial before it that came to nothing.
 TEST_F(Judged, IsLearnedWithPatienceWhenItsOpsRepeat) {
     for (int tries = 0; tries < 9; tries++) {
