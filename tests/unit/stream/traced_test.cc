@@ -203,6 +203,80 @@ TEST_F(Traced, AKindOfMemsetsSaysHowLargeAnElementIs) {
     EXPECT_EQ(opaque, (std::multiset<bool>{false, true}));
 }
 
+// A kind each, however often they come: elements, two dimensions, the call and attributes tell
+// them apart.
+TEST_F(Traced, KindsOfOpsThatPassAreToldApart) {
+    Trace trace = Record([this] {
+        driver().table.cuLaunchKernelEx = fake::LaunchEx;
+        cus_engine_defer_off("a test says so");
+        void *const sets[] = {
+            (void *)+[](CUdeviceptr, unsigned char, size_t, CUstream) { return CUDA_SUCCESS; },
+            (void *)+[](CUdeviceptr, unsigned short, size_t, CUstream) { return CUDA_SUCCESS; },
+            (void *)+[](CUdeviceptr, unsigned, size_t, CUstream) { return CUDA_SUCCESS; },
+            (void *)+[](CUdeviceptr, size_t, unsigned char, size_t, size_t, CUstream) {
+                return CUDA_SUCCESS;
+            }};
+        void *const copies[] = {
+            (void *)+[](CUdeviceptr, CUdeviceptr, size_t, CUstream) { return CUDA_SUCCESS; },
+            (void *)+[](CUdeviceptr, CUdeviceptr, size_t, CUstream) { return CUDA_SUCCESS; },
+            (void *)+[](CUdeviceptr, const void *, size_t, CUstream) { return CUDA_SUCCESS; },
+            (void *)+[](void *, CUdeviceptr, size_t, CUstream) { return CUDA_SUCCESS; }};
+        CUlaunchAttribute attributes[2] = {};
+        attributes[0].id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+        attributes[1].id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+        for (int round = 0; round < 2; round++) {
+            for (unsigned i = 0; i < 4; i++) {
+                cus_memset memset = fake::FillCall(stream_);
+                memset.elem = i < 3 ? 1 << i : 1;
+                memset.two_d = i == 3;
+                memset.pitch = i == 3 ? 64 : 0;
+                memset.real = sets[i];
+                EXPECT_EQ(cus_engine_memset(&memset), CUDA_SUCCESS);
+                cus_copy copy = {(cus_copy_form)i, {stream_, CUS_ABI_LEGACY}, 8, 16, 4, copies[i]};
+                EXPECT_EQ(cus_engine_copy(&copy), CUDA_SUCCESS);
+            }
+            cus_record record = {};
+            record.stream = {stream_, CUS_ABI_LEGACY};
+            record.real = (void *)+[](CUevent, CUstream) { return CUDA_SUCCESS; };
+            EXPECT_EQ(cus_engine_record(&record), CUDA_SUCCESS);
+            for (unsigned n : {0, 1, 2}) {
+                fake::Call call(stream_, functions_[0], 100);
+                CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, stream_, attributes, n};
+                call.launch.form = CUS_LAUNCH_EX;
+                call.launch.attrs = attributes;
+                call.launch.n_attrs = n;
+                call.launch.config = &config;
+                call.launch.real = (void *)fake::LaunchEx;
+                EXPECT_EQ(cus_engine_launch(&call.launch), CUDA_SUCCESS);
+            }
+        }
+    });
+    ASSERT_TRUE(trace);
+    std::multiset<std::string> kinds;
+    for (uint32_t i = 0; i < trace->n_kinds; i++)
+        if (const cst_kind *kind = trace->kinds[i]) {
+            EXPECT_EQ(kind->head.words,
+                      (sizeof *kind + kind->n_attributes * sizeof(cst_attribute)) / 8);
+            const char *name = cst_string(trace.get(), kind->name);
+            std::string all = kind->op == CUS_OP_LAUNCH ? "launch" : name ? name : "none";
+            for (uint32_t a = 0; a < kind->n_attributes; a++)
+                all += " " + std::to_string(cst_kind_attributes(kind)[a].id);
+            kinds.insert(all);
+        }
+    const std::string carveout = " " + std::to_string(
+                                           CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT),
+                      domain = " " + std::to_string(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN);
+    const std::multiset<std::string> expected = {
+        "cuMemsetD8Async",      "cuMemsetD16Async",
+        "cuMemsetD32Async",     "cuMemsetD2D8Async",
+        "cuMemcpyAsync",        "cuMemcpyDtoDAsync_v2",
+        "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
+        "cuEventRecord",        "launch",
+        "launch" + carveout,    "launch" + domain + carveout};
+    EXPECT_EQ(kinds, expected);
+    EXPECT_EQ(All<cst_op>(trace, CST_OP).size(), 2 * expected.size());
+}
+
 // Of what passes, no more is known. More than 32 bits hold.
 TEST_F(Traced, AnOpThatPassesSaysHowLargeItIs) {
     Trace trace = Record([this] {
@@ -338,24 +412,32 @@ TEST_F(Traced, AStreamWithoutOpsHasOneNumber) {
     EXPECT_EQ(numbers.size(), 2u);
 }
 
-// It has the same handle in each.
+// It has the same handle in each. Calls and ops have the same number.
 TEST_F(Traced, TheLegacyStreamOfEachContextHasANumber) {
-    Trace trace = Record([] {
+    Trace trace = Record([this] {
         cus_stream_ref ref = {nullptr, CUS_ABI_LEGACY};
+        auto call = [&] {
+            cus_engine_flush(CUS_SCOPE_S, &ref, CUS_CAUSE_APP);
+            EXPECT_EQ(fake::Launch(nullptr, functions_[0], 1), CUDA_SUCCESS);
+        };
         for (int i = 0; i < 4; i++) {
-            cus_engine_flush(CUS_SCOPE_S, &ref, CUS_CAUSE_APP);
+            call();
             driver().table.cuCtxPushCurrent_v2((CUcontext)0x3000);
-            cus_engine_flush(CUS_SCOPE_S, &ref, CUS_CAUSE_APP);
+            call();
             CUcontext other;
             driver().table.cuCtxPopCurrent_v2(&other);
         }
     });
     ASSERT_TRUE(trace);
     auto calls = All<cst_call>(trace, CST_CALL);
+    auto ops = All<cst_op>(trace, CST_OP);
     ASSERT_EQ(calls.size(), 8u);
+    ASSERT_EQ(ops.size(), 8u);
     EXPECT_NE(calls[0]->stream, calls[1]->stream);
-    for (int i = 2; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         EXPECT_EQ(calls[i]->stream, calls[i % 2]->stream) << i;
+        EXPECT_EQ(ops[i]->stream, calls[i]->stream) << i;
+    }
 }
 
 // What the thread's last stream is like says nothing about another one.
