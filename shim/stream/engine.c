@@ -368,7 +368,6 @@ CUresult cus_engine_copy(const struct cus_copy *copy) {
 
 CUresult cus_engine_carry_out_wait(struct cus_call *call) {
     call->type = CUS_OP_WAIT;
-    call->refused = false;
     return run(call, carry_out_here);
 }
 

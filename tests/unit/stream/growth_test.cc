@@ -9,6 +9,7 @@
 #include <random>
 
 extern "C" {
+#include "shim/api/api.h"
 #include "shim/base/mem.h"
 }
 
@@ -193,6 +194,10 @@ TEST_F(Growth, HostMemoryStaysWithinItsBudget) {
             Step(which, 30);
     EXPECT_LE(cus_mem_held(), 2u << 20);
     EXPECT_GT(cus_mem_refused(), 0u);
+    static cus_report report;
+    cus_counters counters = Counters();
+    cus_engine_report(&report, &counters, cus_api_name);
+    EXPECT_EQ(report.host_refused, cus_mem_refused());
     EXPECT_EQ(Counters().fallbacks[CUS_FALLBACK_NO_MEMORY], 0u);
     cus_mem_budget(64u << 20);
 }

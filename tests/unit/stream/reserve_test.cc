@@ -103,9 +103,13 @@ TEST_F(Reserve, AllThatIsMadeIsCountedAndCharged) {
     built = 0;
     WantRoom();
     uint64_t charged = last_engine_charged();
+    const cus_counters in_front = fake::Counters();
     driver().building = [](unsigned n) { built += n; };
     WaitUntil([] { return Built() > 0; });
     ASSERT_GT(Built(), 1);
+    const cus_counters behind = fake::Counters();
+    for (int why = 0; why < CUS_FALLBACKS; why++)
+        EXPECT_EQ(behind.fallbacks[why], in_front.fallbacks[why]) << why;
     last_engine_room(&graphs, &nodes);
     EXPECT_EQ(graphs, (uint32_t)Built());
     EXPECT_EQ(nodes, built);

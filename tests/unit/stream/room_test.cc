@@ -225,8 +225,7 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
     fake::Launch(other, functions_[1], 1, 1);
     int alive = driver().calls["cuGraphInstantiateWithFlags"];
     ASSERT_GT(alive, 0);
-    EXPECT_FALSE(cus_engine_give_memory_back(4ull << 30))
-        << "more is wanted than graphs could hold";
+    EXPECT_FALSE(cus_engine_give_memory_back(4ull << 30)) << "more than graphs could hold";
     EXPECT_FALSE(cus_engine_cannot_fit(4ull << 30)) << "the driver may look: nothing runs";
     fake::Of(other)->busy = true;
     EXPECT_FALSE(cus_engine_cannot_fit(2 << 20));
@@ -241,6 +240,7 @@ TEST_F(Room, OutOfMemoryWaitsForNoKernelThatStays) {
     fake::Of(other)->busy = true; // what the graphs held is in the driver's pools now
     EXPECT_TRUE(cus_engine_cannot_fit(4ull << 30));
     fake::Of(other)->busy = false;
+    EXPECT_FALSE(cus_engine_cannot_fit(4ull << 30));
 }
 
 // Longer than for 200 looks, where the work before it ended.
