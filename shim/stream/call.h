@@ -79,8 +79,8 @@ static inline CUresult cus_call_answer(struct cus_engine *engine, CUresult resul
     return __atomic_exchange_n(&engine->late_error, CUDA_SUCCESS, __ATOMIC_RELAXED);
 }
 
-/* A wait that may be an op: engine.c carries it out, or refuses it and sets `refused`, which is false
- * before. */
+/* A wait that may be an op: engine.c carries it out, or refuses it and sets `refused`, which is
+ * false before. */
 CUresult cus_engine_carry_out_wait(struct cus_call *call);
 
 /* ---- pass.c: ops that are not deferred ---- */
