@@ -56,12 +56,14 @@ class Contexts : public Room {
     // The driver answers `naming_`, and that the GPU is `gpu_`, which is also its place on the bus.
     static void NameGpus() {
         gpu_ = 4;
+        asked_gpu_ = 0;
         naming_ = CUDA_SUCCESS;
         driver().table.cuCtxGetDevice = [](CUdevice *device) {
             *device = gpu_;
             return naming_;
         };
         driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute, CUdevice device) {
+            asked_gpu_++;
             *value = device;
             return CUDA_SUCCESS;
         };
@@ -74,6 +76,7 @@ class Contexts : public Room {
     }
 
     static inline CUdevice gpu_;
+    static inline int asked_gpu_; // times
     static inline CUresult naming_;
 };
 
@@ -133,6 +136,7 @@ TEST_F(Contexts, GpuIsNotedWhereTheDriverNamesIt) {
         EXPECT_TRUE(Destroy(Nth(named)));
     }
     EXPECT_EQ(gpus[0], cus_gpu_of(4, 4, 4));
+    EXPECT_EQ(asked_gpu_, 3) << "the domain, the bus and the device";
 }
 
 // The next context at one address may be on another GPU.

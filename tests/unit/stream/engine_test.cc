@@ -357,6 +357,23 @@ TEST_F(Engine, StreamThatComesBackIsANewOne) {
     EXPECT_EQ(driver().calls["cuGraphLaunch"], launches) << "nothing of the old stream is replayed";
 }
 
+// So that no segment of what is learned there spans the call.
+TEST_F(Engine, ACallThatNamesTheStreamCutsNoSegmentEver) {
+    stream_ = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref ref = {stream_, CUS_ABI_LEGACY};
+    uint64_t cut = Counters().cut_ops[CUS_ROW_cuStreamGetFlags];
+    for (int step = 0; step < 8; step++) {
+        for (int i = 0; i < 8; i++) {
+            if (i == 2)
+                cus_engine_flush(CUS_SCOPE_S, &ref, CUS_ROW_cuStreamGetFlags);
+            Launch(functions_[i], 100 + i, 0);
+        }
+        Sync();
+    }
+    EXPECT_EQ(Counters().cut_ops[CUS_ROW_cuStreamGetFlags], cut);
+    EXPECT_GT(driver().calls["cuGraphLaunch"], 0);
+}
+
 // Another thread meets it while the driver is asked about it, with no lock held.
 TEST_F(Engine, StreamThatTwoThreadsMeetAtOnceIsOne) {
     static std::function<void()> meanwhile;

@@ -107,8 +107,10 @@ TEST_F(SubmittedEvents, AThreadThatWaitsForTheSegmentKeepsItsContext) {
 
 TEST_F(SubmittedEvents, ASegmentThatCouldNotBeLaunchedIsIssuedForIt) {
     fails_ = true;
+    uint64_t in_graphs = Counters().records_in_graphs;
     ExpectOnlyTheSegment();
     EXPECT_GT(Counters().fallbacks[CUS_FALLBACK_GRAPH_LAUNCH], 0u);
+    EXPECT_EQ(Counters().records_in_graphs, in_graphs) << "counted as launched, and taken back";
     fake::ExpectBalance();
 }
 

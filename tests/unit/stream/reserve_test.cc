@@ -126,6 +126,24 @@ TEST_F(Reserve, AllThatIsMadeIsCountedAndCharged) {
     EXPECT_GT(nodes, 0u);
 }
 
+// A graph that is built in the midst of a capture spoils it (D3).
+TEST_F(Reserve, NoneIsMadeWhileTheProgramCaptures) {
+    CUstream other = fake::MakeStream(CU_STREAM_NON_BLOCKING);
+    cus_stream_ref own = {stream_, CUS_ABI_LEGACY}, captures = {other, CUS_ABI_LEGACY};
+    WantRoom();
+    fake::Of(other)->program_captures = true;
+    cus_engine_capture_began(&captures);
+    for (int i = 0; i < 50; i++) {
+        EXPECT_EQ(cus_engine_take_error(&own, 0), CUDA_SUCCESS);
+        usleep(1000);
+    }
+    EXPECT_EQ(Built(), 0);
+    fake::Of(other)->program_captures = false;
+    cus_engine_capture_ended(&captures);
+    WaitUntil([] { return Built() > 0; });
+    EXPECT_GT(Built(), 0);
+}
+
 // A thread began a copy meanwhile (A16): what was made is destroyed later, and is room then.
 TEST_F(Reserve, WhatIsNotYetDestroyedIsNoRoom) {
     uint32_t graphs, nodes;

@@ -380,6 +380,14 @@ TEST_F(Pace, AfterATrialInVainRestsBeginWithTheShortest) {
     EXPECT_EQ(Rested(), 6u) << "for 10 seconds, then longer";
 }
 
+TEST_F(Pace, TheNextEngineBeginsWithTheShortest) {
+    Share(100, 950000, kMs, Nothing);
+    Start({});
+    uint64_t before = Rested();
+    Share(30, 950000, kMs, Nothing);
+    EXPECT_EQ(Rested() - before, 2u) << "for 10 seconds, then longer";
+}
+
 // Each second time in a rest, as if the rest had been the cause; at many ticks a second and at few.
 TEST_F(Pace, APauseIsNobodysFault) {
     for (uint64_t step : {kMs, 3 * kMs}) {

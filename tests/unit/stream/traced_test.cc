@@ -397,9 +397,9 @@ TEST_F(Traced, DefinitionsTakeTheWordsThatTheyNeed) {
 // Nothing is deferred there, so that no object keeps its number.
 TEST_F(Traced, AStreamWithoutOpsHasOneNumber) {
     Trace trace = Record([] {
-        CUstream streams[] = {fake::MakeStream(0), fake::MakeStream(0)};
-        for (int i = 0; i < 8; i++) {
-            cus_stream_ref ref = {streams[i % 2], CUS_ABI_LEGACY};
+        CUstream streams[] = {fake::MakeStream(0), fake::MakeStream(0), nullptr};
+        for (int i = 0; i < 9; i++) {
+            cus_stream_ref ref = {streams[i % 3], CUS_ABI_LEGACY};
             cus_engine_flush(CUS_SCOPE_S, &ref, CUS_CAUSE_APP);
         }
     });
@@ -408,8 +408,32 @@ TEST_F(Traced, AStreamWithoutOpsHasOneNumber) {
     auto calls = All<cst_call>(trace, CST_CALL);
     for (const cst_call *call : calls)
         numbers.insert(call->stream);
-    EXPECT_EQ(calls.size(), 8u);
-    EXPECT_EQ(numbers.size(), 2u);
+    EXPECT_EQ(calls.size(), 9u);
+    EXPECT_EQ(numbers.size(), 3u);
+}
+
+// What comes back at the handle is another one; others stay what they are.
+TEST_F(Traced, AStreamThatGoesTakesItsNumberAlong) {
+    Trace trace = Record([] {
+        cus_stream_ref goes = {fake::MakeStream(0), CUS_ABI_LEGACY};
+        cus_stream_ref stays = {fake::MakeStream(0), CUS_ABI_LEGACY};
+        for (int i = 0; i < 2; i++) {
+            cus_engine_flush(CUS_SCOPE_S, &stays, CUS_CAUSE_APP);
+            cus_engine_flush(CUS_SCOPE_S, &goes, CUS_CAUSE_APP);
+            cus_engine_stream_gone(&goes);
+        }
+    });
+    ASSERT_TRUE(trace);
+    auto calls = All<cst_call>(trace, CST_CALL);
+    std::vector<uint32_t> numbers;
+    for (const cst_call *call : calls)
+        if (call->stream)
+            numbers.push_back(call->stream);
+    ASSERT_EQ(numbers.size(), 6u);
+    EXPECT_EQ(numbers[0], numbers[3]);
+    EXPECT_EQ(numbers[1], numbers[2]) << "the call that says that it goes";
+    EXPECT_NE(numbers[1], numbers[4]);
+    EXPECT_EQ(numbers[4], numbers[5]);
 }
 
 // It has the same handle in each. Calls and ops have the same number.
