@@ -382,7 +382,9 @@ TEST_F(Pace, AfterATrialInVainRestsBeginWithTheShortest) {
 
 TEST_F(Pace, TheNextEngineBeginsWithTheShortest) {
     Share(100, 950000, kMs, Nothing);
+    ASSERT_TRUE(passes_);
     Start({});
+    EXPECT_FALSE(cus_engine_tick(CUS_ROW_cuStreamSynchronize)) << "a rest is its engine's";
     uint64_t before = Rested();
     Share(30, 950000, kMs, Nothing);
     EXPECT_EQ(Rested() - before, 2u) << "for 10 seconds, then longer";
