@@ -53,7 +53,8 @@ class Contexts : public Room {
         return cus_engine_context_goes(context);
     }
 
-    // The driver answers `naming_`, and that the GPU is `gpu_`, which is also its place on the bus.
+    // The driver answers `naming_`, and that the GPU is `gpu_`, which is also its domain; Place has
+    // the rest.
     static void NameGpus() {
         gpu_ = 4;
         asked_gpu_ = 0;
@@ -62,12 +63,15 @@ class Contexts : public Room {
             *device = gpu_;
             return naming_;
         };
-        driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute, CUdevice device) {
+        driver().table.cuDeviceGetAttribute = [](int *value, CUdevice_attribute attribute,
+                                                 CUdevice device) {
             asked_gpu_++;
-            *value = device;
+            *value = device + 10 * (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) +
+                     20 * (attribute == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
             return CUDA_SUCCESS;
         };
     }
+    static uint32_t Place(int gpu) { return cus_gpu_of(gpu, gpu + 10, gpu + 20); }
 
     bool Builds() {
         int built = driver().calls["cuGraphInstantiateWithFlags"];
@@ -135,7 +139,7 @@ TEST_F(Contexts, GpuIsNotedWhereTheDriverNamesIt) {
         EXPECT_EQ(cus_gpus(gpus), named ? 1u : 0u);
         EXPECT_TRUE(Destroy(Nth(named)));
     }
-    EXPECT_EQ(gpus[0], cus_gpu_of(4, 4, 4));
+    EXPECT_EQ(gpus[0], Place(4));
     EXPECT_EQ(asked_gpu_, 3) << "the domain, the bus and the device";
 }
 
@@ -151,7 +155,7 @@ TEST_F(Contexts, WhatIsNotedOfTheGpuEndsWithTheContext) {
     }
     EXPECT_TRUE(cus_engine_context_goes(Nth(0)));
     ASSERT_EQ(cus_gpus(gpus), 2u);
-    EXPECT_EQ(gpus[1], cus_gpu_of(5, 5, 5));
+    EXPECT_EQ(gpus[1], Place(5));
 }
 
 TEST_F(Contexts, OneThatWasNotSeenIsNotKnown) {
