@@ -19,7 +19,7 @@ Environment Env(const std::string &term) {
             {"LD_PRELOAD", First()},          {"CUSPLICE_CACHE_DIR", ""}};
 }
 
-// For verbs that would not take long enough.
+// For verbs that would not take long enough, at least on a fast machine.
 Environment Hurried(const std::string &term) {
     Environment env = Env(term);
     env["LD_PRELOAD"] = First() + "./tests/player/libhurry.so";
@@ -53,9 +53,8 @@ std::string Long() {
     return path;
 }
 
-void ExpectProgress(const std::string &verb, const Strings &arguments,
-                    Environment (*env)(const std::string &term) = Env) {
-    Terminal terminal(Command(arguments), env("xterm"), 80, 24);
+void ExpectProgress(const std::string &verb, const Strings &arguments) {
+    Terminal terminal(Command(arguments), Hurried("xterm"), 80, 24);
     EXPECT_EQ(terminal.Wait(), 0) << terminal.Raw();
     const std::string &raw = terminal.Raw();
     std::string line = "\r\033[Kcusplice " + verb + ": ";
@@ -69,22 +68,21 @@ void ExpectProgress(const std::string &verb, const Strings &arguments,
         EXPECT_LE(now, 100);
         last = now;
     }
-    Terminal dumb(Command(arguments), env("dumb"), 80, 24);
+    Terminal dumb(Command(arguments), Hurried("dumb"), 80, 24);
     EXPECT_EQ(dumb.Wait(), 0) << dumb.Raw();
     EXPECT_FALSE(Has(dumb.Raw(), "\033")) << dumb.Raw();
-    Result piped = RunProgram(Command(arguments), env("xterm"));
+    Result piped = RunProgram(Command(arguments), Hurried("xterm"));
     EXPECT_EQ(piped.Exit(), 0) << piped.err;
     EXPECT_FALSE(Has(piped.err, "\r") || Has(piped.err, "\033") || Has(piped.err, " %"))
         << piped.err;
 }
 
 TEST(Progress, Export) {
-    ExpectProgress("export", {"export", "--force", "--sqlite", Folder() + "/long.sqlite", Long()},
-                   Hurried);
+    ExpectProgress("export", {"export", "--force", "--sqlite", Folder() + "/long.sqlite", Long()});
 }
 
 TEST(Progress, WhatIf) {
-    ExpectProgress("whatif", {"whatif", "--sweep", Long()}, Hurried);
+    ExpectProgress("whatif", {"whatif", "--sweep", Long()});
 }
 
 TEST(Progress, ReplayAndBench) {
@@ -100,7 +98,7 @@ TEST(Progress, WhatIsSaidMeanwhileHasALineOfItsOwn) {
     std::string trace = MakeSteps("said.cst", 20, false, true, true);
     Terminal terminal(Command({"bench", "--rounds=8", "--pace=none", "--strategy=piecewise",
                                "--segments=2,4,8,16,32,64,128,256", "--break=none", trace}),
-                      Env("xterm"), 200, 50);
+                      Hurried("xterm"), 200, 50);
     EXPECT_EQ(terminal.Wait(), 1) << terminal.Raw();
     EXPECT_TRUE(Has(terminal.Raw(), " %\r\033[Kcusplice: ")) << terminal.Raw();
     EXPECT_FALSE(Has(terminal.Raw(), " %cusplice: ")) << terminal.Raw();
