@@ -120,8 +120,10 @@ def meet():
     """For a program that was `ready` with `steps`, before each further part that it times: it waits until the others have come as far."""
     if os.environ.get(Turns.ASKED):
         met.clear()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {Turns.OVER})  # a stop with it blocked is no end of a step
         while not met.is_set():
             stop()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {Turns.OVER})
 
 
 def step_ended():
@@ -146,14 +148,14 @@ def state(pid):
     return letter, int(group)
 
 
-def catches(pid, number):
-    """Has the process a handler for that signal?"""
+def has_signal(pid, where, number):
+    """Does the process catch this signal (`where`: SigCgt) or block it (SigBlk)?"""
     try:
         with open(f"/proc/{pid}/status") as f:
-            caught = next(line.split()[1] for line in f if line.startswith("SigCgt:"))
+            numbers = next(line.split()[1] for line in f if line.startswith(f"{where}:"))
     except (OSError, StopIteration):
         return False
-    return bool(int(caught, 16) >> number - 1 & 1)
+    return bool(int(numbers, 16) >> number - 1 & 1)
 
 
 def group(leader):
@@ -251,19 +253,23 @@ class Turns:
                         waiting |= self.turn(leader)
             self.seen += self.host_ms
 
+    def meets(self, leader):
+        """Has it stopped to wait for the others? One that is told to stop behind a step may also do that in its next turn."""
+        return not has_signal(leader, "SigCgt", self.OVER) or has_signal(leader, "SigBlk", self.OVER)
+
     def turn(self, leader):
-        """The leader if it stopped by itself."""
+        """The leader if it stopped to wait for the others."""
         late = leader in self.late
         self.late.discard(leader)
         self.tell(leader, signal.SIGCONT)
         stopped = self.wait(leader, self.seconds, self.meet or late)
-        if not stopped and state(leader)[0] != "T" and catches(leader, self.OVER):
+        if not stopped and state(leader)[0] != "T" and has_signal(leader, "SigCgt", self.OVER):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(leader, self.OVER)
             if not self.wait(leader, max(self.STEP, 2 * self.seconds), True) and leader in self.leaders:
                 self.late.add(leader)
         self.tell(leader, signal.SIGSTOP)
-        return {leader} if stopped and not late else set()
+        return {leader} if self.meet and stopped and self.meets(leader) else set()
 
     def wait(self, leader, seconds, stops):
         """Until then, or its end, or (`stops`) until it stops. True: it has stopped."""

@@ -159,6 +159,13 @@ jobs = [([sys.executable, "-c", LONG, HERE, "10", first], "plain", None) for fir
 first, second = (done.result["parts"] for done in runner.in_turn(jobs, 30, meet=True))
 assert min(first[1][0], second[1][0]) >= max(first[0][1], second[0][1]), (first, second)
 
+# One that is told to stop once too often stops behind a step of its next turn, which is no meeting either.
+TOLD = PARTS.replace("import json,", "import json, os, signal,").replace(
+    "        step_ended()", "        if part == 0 and _ == int(sys.argv[3]):\n            os.kill(os.getpid(), signal.SIGUSR2)\n        step_ended()")
+jobs = [([sys.executable, "-c", TOLD, HERE, *more], "plain", None) for more in (("10", "-1"), ("40", "5"))]
+first, second = (done.result["parts"] for done in runner.in_turn(jobs, 30, meet=True))
+assert min(first[1][0], second[1][0]) >= max(first[0][1], second[0][1]), (first, second)
+
 # Whoever is killed takes the program that it runs along.
 ORPHAN = "import os, time; open(os.path.join(r'{0}', 'pid.new'), 'w').write(str(os.getpid())); os.rename(r'{0}/pid.new', r'{0}/pid'); time.sleep(60)"
 RUN = "import sys; sys.path.insert(0, r'{0}'); from child import Runner; Runner(r'{0}', r'{0}', r'{1}').run([sys.executable, '-c', {2!r}])"
