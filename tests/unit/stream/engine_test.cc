@@ -35,19 +35,12 @@ TEST_F(Engine, ChangedScalarsArePatched) {
 
 // The mode is only exchanged for calls that a capture may forbid (D2), as where a node is read.
 TEST_F(Engine, APatchOfANodeThatWasReadChangesNoCaptureMode) {
-    static int exchanges;
-    static decltype(driver().table.cuThreadExchangeStreamCaptureMode) real;
-    real = driver().table.cuThreadExchangeStreamCaptureMode;
-    driver().table.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *mode) {
-        exchanges++;
-        return real(mode);
-    };
     Steps(6, 1);
-    exchanges = 0;
+    fake::mode_exchanges = 0;
     int patched = driver().calls["cuGraphExecKernelNodeSetParams_v2"];
     Steps(2, 1);
     EXPECT_GT(driver().calls["cuGraphExecKernelNodeSetParams_v2"], patched);
-    EXPECT_EQ(exchanges, 0);
+    EXPECT_EQ(fake::mode_exchanges, 0);
 }
 
 TEST_F(Engine, FirstLaunchOfAFunctionIsTheProgramsOwnCall) {

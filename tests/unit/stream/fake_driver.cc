@@ -8,6 +8,7 @@
 namespace fake {
 
 thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+thread_local int mode_exchanges;
 namespace {
 
 struct Graph {
@@ -328,6 +329,7 @@ void Reset() {
         return CUDA_SUCCESS;
     };
     t.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode *mode) {
+        mode_exchanges++;
         std::swap(capture_mode, *mode);
         return CUDA_SUCCESS;
     };

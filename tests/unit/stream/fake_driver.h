@@ -96,6 +96,7 @@ cus_memset FillCall(CUstream stream, cus_abi abi = CUS_ABI_LEGACY, CUdeviceptr d
 
 // The calling thread's, as cuThreadExchangeStreamCaptureMode left it.
 extern thread_local CUstreamCaptureMode capture_mode;
+extern thread_local int mode_exchanges; // its calls of that
 
 } // namespace fake
 
