@@ -56,6 +56,16 @@ class Traced : public fake::ProgramTest {
                 all.push_back(reinterpret_cast<const Event *>(trace->events[i]));
         return all;
     }
+    void LaunchWith(CUfunction function, CUlaunchAttribute *attributes, unsigned n) {
+        fake::Call call(stream_, function, 100);
+        CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, stream_, attributes, n};
+        call.launch.form = CUS_LAUNCH_EX;
+        call.launch.attrs = attributes;
+        call.launch.n_attrs = n;
+        call.launch.config = &config;
+        call.launch.real = (void *)fake::LaunchEx;
+        EXPECT_EQ(cus_engine_launch(&call.launch), CUDA_SUCCESS);
+    }
     void LaunchAs(int i, cus_launch_form form) {
         fake::Call call(stream_, functions_[i], 100 + i);
         call.launch.form = form;
@@ -239,16 +249,8 @@ TEST_F(Traced, KindsOfOpsThatPassAreToldApart) {
             record.stream = {stream_, CUS_ABI_LEGACY};
             record.real = (void *)+[](CUevent, CUstream) { return CUDA_SUCCESS; };
             EXPECT_EQ(cus_engine_record(&record), CUDA_SUCCESS);
-            for (unsigned n : {0, 1, 2}) {
-                fake::Call call(stream_, functions_[0], 100);
-                CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, stream_, attributes, n};
-                call.launch.form = CUS_LAUNCH_EX;
-                call.launch.attrs = attributes;
-                call.launch.n_attrs = n;
-                call.launch.config = &config;
-                call.launch.real = (void *)fake::LaunchEx;
-                EXPECT_EQ(cus_engine_launch(&call.launch), CUDA_SUCCESS);
-            }
+            for (unsigned n : {0, 1, 2})
+                LaunchWith(functions_[0], attributes, n);
         }
     });
     ASSERT_TRUE(trace);
@@ -356,16 +358,8 @@ TEST_F(Traced, DefinitionsTakeTheWordsThatTheyNeed) {
         attributes[0].id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
         attributes[0].value.sharedMemCarveout = 50;
         attributes[1].id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
-        for (unsigned n : {0, 1, 2}) {
-            fake::Call call(stream_, functions_[n], 100);
-            CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, stream_, attributes, n};
-            call.launch.form = CUS_LAUNCH_EX;
-            call.launch.attrs = attributes;
-            call.launch.n_attrs = n;
-            call.launch.config = &config;
-            call.launch.real = (void *)fake::LaunchEx;
-            EXPECT_EQ(cus_engine_launch(&call.launch), CUDA_SUCCESS);
-        }
+        for (unsigned n : {0, 1, 2})
+            LaunchWith(functions_[n], attributes, n);
         Launch(3);
         Sync();
     });
